@@ -1,0 +1,5 @@
+package proc
+
+import "syscall"
+
+func setDeathSignal(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }

@@ -1,0 +1,94 @@
+package proc
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+)
+
+// Options says how a child is tied to this process. The zero value is right for most.
+type Options struct {
+	// DeathSignal is sent to the child by the kernel when the Spawner's thread ends, which
+	// is when this process ends in any way. Zero means SIGKILL, which also ends a stopped
+	// child. Linux only; elsewhere give the child a [Lifeline].
+	DeathSignal syscall.Signal
+}
+
+// Spawner starts children from one thread that lives as long as the Spawner.
+//
+// The parent-death signal fires when the *thread* that forked ends, not the process
+// (golang/go#27505). A Go thread ends when a goroutine locks it and returns, which any
+// library may do, so children started from ordinary goroutines die at random.
+type Spawner struct {
+	mu     sync.Mutex // guards closed against a send on a closed channel
+	closed bool
+	reqs   chan startRequest
+	done   chan struct{}
+}
+
+type startRequest struct {
+	cmd   *exec.Cmd
+	reply chan error
+}
+
+// NewSpawner starts the thread. Make one per process and keep it.
+func NewSpawner() *Spawner {
+	s := &Spawner{reqs: make(chan startRequest), done: make(chan struct{})}
+	go s.loop()
+	return s
+}
+
+func (s *Spawner) loop() {
+	defer close(s.done)
+	// Never unlocked: when this goroutine returns, its thread ends, and the kernel kills
+	// the children that Close found still running.
+	runtime.LockOSThread()
+	for r := range s.reqs {
+		r.reply <- r.cmd.Start()
+	}
+}
+
+// Start starts cmd in a process group of its own, with /dev/null as stdin when cmd.Stdin
+// is nil, and with the parent-death signal. It waits until exec succeeded or failed. The
+// caller must call cmd.Wait, and sets cmd.WaitDelay when cmd has pipes that a grandchild
+// could keep open. Other fields of cmd.SysProcAttr are kept.
+func (s *Spawner) Start(cmd *exec.Cmd, o Options) error {
+	if o.DeathSignal == 0 {
+		o.DeathSignal = syscall.SIGKILL
+	}
+	var attr syscall.SysProcAttr
+	if cmd.SysProcAttr != nil {
+		attr = *cmd.SysProcAttr
+	}
+	if !attr.Setsid { // a session leader leads a group already, and setpgid would fail
+		attr.Setpgid, attr.Pgid = true, 0
+	}
+	setDeathSignal(&attr, o.DeathSignal)
+	cmd.SysProcAttr = &attr
+
+	r := startRequest{cmd: cmd, reply: make(chan error, 1)}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fault.New(fault.Unavailable, "proc.Start", "the spawner is closed").WithHint("this process is stopping")
+	}
+	s.reqs <- r
+	s.mu.Unlock()
+	return <-r.reply
+}
+
+// Close ends the thread and waits for that. On Linux the kernel then sends every child
+// that still runs its death signal, so end and reap children first when they should end
+// in order. Close may be called twice.
+func (s *Spawner) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.reqs)
+	}
+	s.mu.Unlock()
+	<-s.done
+}
