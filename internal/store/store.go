@@ -1,0 +1,253 @@
+// Package store is the one SQLite file of a Bridge: it opens, migrates and fences it, and
+// runs transactions. It knows no table of a domain beyond its own meta table; a domain's
+// SQL lives in the domain's own package and takes a *[Tx].
+//
+// Writes of one process queue on a mutex, writes of several processes on a flock beside
+// the file: SQLite's own busy handler polls and starves writers (measured: one of four
+// processes got a single transaction in five seconds), a flock queues them fairly. Every
+// write transaction is BEGIN IMMEDIATE, because a deferred one that reads first fails
+// with SQLITE_BUSY_SNAPSHOT whatever the busy timeout is.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/version"
+
+	_ "modernc.org/sqlite" // the driver: pure Go, so that no C compiler is needed to install
+)
+
+// Codes of this package.
+const (
+	// CodeIncompatible: the Store was written by a newer release. Reading may work,
+	// writing never does.
+	CodeIncompatible fault.Code = "store_incompatible"
+	// CodeUnwritable: the Store cannot be created or written here.
+	CodeUnwritable fault.Code = "store_unwritable"
+	// CodeUnsafe: a path of the Store is a symlink, of another user, or open to others.
+	CodeUnsafe fault.Code = "store_unsafe"
+	// CodeBusy: another process kept the Store locked for longer than LockWait.
+	CodeBusy fault.Code = "store_busy"
+	// CodeStorage: the disk failed or is full.
+	CodeStorage fault.Code = "storage"
+)
+
+const (
+	// FileName is the database inside the Store directory.
+	FileName = "akk.db"
+	lockName = "akk.lock"
+	// Format is the file format. A higher number in the file is neither read nor written.
+	Format = 1
+	// LockWait bounds how long a write waits for another process.
+	LockWait = 10 * time.Second
+	// readers is the size of the read pool: list, status and doctor at once.
+	readers = 4
+)
+
+// Options configure [Open]. The zero value opens for writing with full durability.
+type Options struct {
+	// ReadOnly opens without creating, migrating or ever writing.
+	ReadOnly bool
+	// Relaxed uses synchronous=NORMAL: commits survive a killed process but not a power
+	// cut. For tests and benchmarks.
+	Relaxed bool
+	// Clock gives Tx.Now; nil means the system clock.
+	Clock clock.Clock
+}
+
+// DB is an open Store.
+type DB struct {
+	dir    string
+	clock  clock.Clock
+	write  *sql.DB // nil when read-only
+	read   *sql.DB
+	lock   *fileLock // nil when read-only
+	mu     sync.Mutex
+	newer  bool // the file's writer protocol or schema is newer than ours
+	newerN int
+	secret []byte
+}
+
+// Open opens the Store in dir, creating and migrating it when it may. The directory is
+// made with mode 0700, files with 0600. A Store of a newer release opens for reading;
+// [DB.Update] then fails with [CodeIncompatible] before any effect.
+func Open(ctx context.Context, dir string, o Options) (*DB, error) {
+	const op = "store.open"
+	if dir == "" {
+		return nil, fault.New(fault.Invalid, op, "no Store directory given").WithHint("pass --store-dir or set HOME")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, op, "Store directory %q has no absolute form", dir)
+	}
+	db := &DB{dir: dir, clock: o.Clock}
+	if db.clock == nil {
+		db.clock = clock.System{}
+	}
+	if o.ReadOnly {
+		return db, db.openReader(ctx)
+	}
+	if err := prepareDir(dir); err != nil {
+		return nil, err
+	}
+	if err := db.openWriter(ctx, o); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func (db *DB) openReader(ctx context.Context) error {
+	const op = "store.open"
+	path := filepath.Join(db.dir, FileName)
+	if _, err := os.Lstat(path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return fault.New(fault.NotFound, op, "there is no Store in %s", db.dir).WithHint("a Bridge creates it at its first start")
+		}
+		return fault.Wrap(err, CodeStorage, op, "cannot look at %s", path)
+	}
+	if err := checkPrivate(path); err != nil {
+		return err
+	}
+	db.read = openPool(readDSN(path), readers)
+	return db.loadMeta(ctx)
+}
+
+func (db *DB) openWriter(ctx context.Context, o Options) error {
+	path := filepath.Join(db.dir, FileName)
+	lock, err := openFileLock(filepath.Join(db.dir, lockName))
+	if err != nil {
+		return err
+	}
+	db.lock = lock
+	// Only the holder of the lock creates the file, switches it to WAL and migrates:
+	// processes that open a fresh file at once race in the WAL switch (3 of 240 failed).
+	unlock, err := lock.acquire(ctx, LockWait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := createPrivate(path); err != nil {
+		return err
+	}
+	sync := "FULL"
+	if o.Relaxed {
+		sync = "NORMAL"
+	}
+	db.write = openPool(writeDSN(path, sync), 1)
+	db.read = openPool(readDSN(path), readers)
+	if err := migrate(ctx, db); err != nil {
+		return err
+	}
+	return db.loadMeta(ctx)
+}
+
+func openPool(dsn string, n int) *sql.DB {
+	pool, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		panic(err) // the driver is registered in this file and the DSN is ours
+	}
+	pool.SetMaxOpenConns(n)
+	pool.SetMaxIdleConns(n)
+	pool.SetConnMaxIdleTime(0)
+	return pool
+}
+
+// Every setting is in the DSN, because a PRAGMA sent by Exec holds for one pooled
+// connection only (cases L13, L14).
+func writeDSN(path, sync string) string {
+	return dsn(path, "_busy_timeout=5000&_journal_mode=WAL&_synchronous="+sync+"&_foreign_keys=on&_txlock=immediate&_dqs=0&_defensive=1")
+}
+
+func readDSN(path string) string {
+	return dsn(path, "mode=ro&_busy_timeout=5000&_query_only=1&_foreign_keys=on&_dqs=0")
+}
+
+func dsn(path, query string) string {
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query}
+	return u.String()
+}
+
+// Dir is the Store's absolute directory.
+func (db *DB) Dir() string { return db.dir }
+
+// Writable reports whether Update may work: the Store is open for writing and not newer.
+func (db *DB) Writable() bool { return db.write != nil && !db.newer }
+
+// Secret is the Store's own random key, for digests of values that must not be stored.
+func (db *DB) Secret() []byte { return db.secret }
+
+// Close closes the file. Transactions must have ended.
+func (db *DB) Close() error {
+	var errs []error
+	if db.read != nil {
+		errs = append(errs, db.read.Close())
+	}
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// View runs fn in a read transaction: everything it reads is of one moment.
+func (db *DB) View(ctx context.Context, fn func(*Tx) error) error {
+	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return mapError(err, "store.view")
+	}
+	defer tx.Rollback() // a read transaction has nothing to commit
+	return fn(&Tx{ctx: ctx, tx: tx, Now: db.now()})
+}
+
+// Update runs fn in the write transaction and commits when fn returns nil. fn must not
+// start processes, send keys or call out: effects follow the commit. fn runs once.
+func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
+	const op = "store.update"
+	if err := db.CheckWritable(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	unlock, err := db.lock.acquire(ctx, LockWait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return mapError(err, op)
+	}
+	defer tx.Rollback() // after Commit it does nothing
+	if err := fn(&Tx{ctx: ctx, tx: tx, Now: db.now()}); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return mapError(err, op)
+	}
+	return nil
+}
+
+// CheckWritable returns why Update cannot work, or nil. A command calls it before its
+// first side effect.
+func (db *DB) CheckWritable() error {
+	const op = "store.update"
+	if db.write == nil {
+		return fault.New(CodeUnwritable, op, "the Store is open for reading only")
+	}
+	if db.newer {
+		return fault.New(CodeIncompatible, op, "the Store in %s was written by a newer release (%d, this one writes %d)", db.dir, db.newerN, version.WriterProtocol).
+			WithHint("install that release or use another --store-dir; reading still works")
+	}
+	return nil
+}
+
+func (db *DB) now() time.Time { return db.clock.Now().UTC().Truncate(time.Millisecond) }
