@@ -53,7 +53,7 @@ type Anchor struct {
 	ThreadID    string            `json:"thread_id,omitempty"` // "" while the thread has no id
 	Log         *LogMark          `json:"log,omitempty"`       // nil: the log does not exist yet
 	Candidates  []LogMark         `json:"candidates,omitempty"`
-	RequestHash string            `json:"request_hash"` // ids.TextHash of the request as sent
+	RequestHash string            `json:"request_hash"`        // ids.TextHash of the request as sent
 	ClientID    string            `json:"client_id,omitempty"` // our id inside the agent's records (message id)
 	Extra       map[string]string `json:"extra,omitempty"`     // of the adapter alone, such as the agent's home
 }
