@@ -7,7 +7,6 @@ package hostprofiles
 import _ "embed"
 
 // CommandJSONStarter is the starter Profile, exactly as in command-json-starter.json.
-// Copy it before changing it.
 //
 //go:embed command-json-starter.json
-var CommandJSONStarter []byte
+var CommandJSONStarter string
