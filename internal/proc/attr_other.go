@@ -2,7 +2,12 @@
 
 package proc
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // setDeathSignal does nothing: only Linux has a parent-death signal.
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
+
+func selfPath() (string, error) { return os.Executable() }

@@ -22,6 +22,7 @@ const childRole = "AKK_PROC_TEST_ROLE"
 const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
+	proc.MaybeRunner()
 	if role := os.Getenv(childRole); role != "" {
 		os.Exit(play(role))
 	}
@@ -43,6 +44,11 @@ func play(role string) int {
 			return 1
 		}
 		_, _ = io.Copy(io.Discard, os.Stdin) // never ends: the test holds the other end
+	case "starter": // runs its argument contained, and waits to be killed
+		s := proc.NewSpawner()
+		runners := proc.NewRunners(s, 1)
+		runners.Run(context.Background(), script(os.Getenv("AKK_PROC_TEST_SCRIPT"), os.Getenv("AKK_PROC_TEST_MARK")))
+		return 0
 	case "orphan": // says when its parent is gone, while its stdin and stdout stay open
 		gone, err := proc.WatchParent(context.Background())
 		if err != nil {
@@ -54,6 +60,20 @@ func play(role string) int {
 		return 0
 	}
 	return 2
+}
+
+const markName = "AKK_PROC_TEST_MARK"
+
+// script runs a shell text with mark in the environment of all that it starts.
+func script(text, mark string) proc.Spec {
+	return proc.Spec{
+		Program: proc.Program{
+			Path: "/bin/sh", Args: []string{"sh", "-c", text},
+			Env: []string{"PATH=" + os.Getenv("PATH"), markName + "=" + mark},
+		},
+		Timeout:   patience,
+		MaxOutput: 1 << 16,
+	}
 }
 
 func self(role string) *exec.Cmd {
