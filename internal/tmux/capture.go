@@ -1,0 +1,77 @@
+package tmux
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+)
+
+// MaxCaptureLines bounds the rows of one capture; the last ones are kept.
+const MaxCaptureLines = 240
+
+// CaptureOptions says what is captured besides the visible screen.
+type CaptureOptions struct {
+	Scrollback int  // rows above the screen; with the screen at most MaxCaptureLines are returned
+	Join       bool // rows that the terminal wrapped become one line; FirstRow is then unknown (0)
+}
+
+// Capture reads the facts of a pane and its screen, plain and styled, by one tmux command,
+// which the server runs without reading anything of the program in between. In copy mode
+// the program's own screen is captured. A pane that does not exist is [fault.NotFound].
+func (s Server) Capture(ctx context.Context, paneID string, o CaptureOptions) (Capture, error) {
+	const op = "tmux.capture"
+	if !validPaneID(paneID) {
+		return Capture{}, fault.New(fault.Invalid, op, "%q is no pane id", paneID)
+	}
+	m := newMarks()
+	shot := []string{"capture-pane", "-p", "-t", paneID}
+	if o.Scrollback > 0 {
+		shot = append(shot, "-S", "-"+strconv.Itoa(min(o.Scrollback, MaxCaptureLines)))
+	}
+	if o.Join {
+		shot = append(shot, "-J")
+	}
+	border := []string{";", "display-message", "-p", m.sep + m.sep, ";"}
+	args := []string{"display-message", "-p", "-t", paneID, m.format()}
+	args = append(append(args, border...), shot...)
+	args = append(append(append(args, border...), shot...), "-e")
+	args = append(args, border[:len(border)-1]...)
+
+	out, rerr := s.run(ctx, readBound, maxScreen, nil, args...)
+	p, err := s.onePane(m, out, rerr, op, paneID)
+	if err != nil {
+		return Capture{}, err
+	}
+	if rerr != nil {
+		return Capture{}, s.readFailure(rerr, op)
+	}
+	parts := bytes.Split(out, []byte(m.sep+m.sep+"\n"))
+	if len(parts) != 4 || len(parts[3]) != 0 {
+		return Capture{}, fault.New(fault.Unavailable, op, "the tmux server at %s answers in an unknown form", s.Socket)
+	}
+	c := Capture{Pane: p, Lines: screenLines(parts[1]), Styled: screenLines(parts[2])}
+	if len(c.Lines) != len(c.Styled) {
+		return Capture{}, fault.New(fault.Unavailable, op, "the two captures of pane %s differ in rows", paneID)
+	}
+	for i := range c.Lines {
+		c.Lines[i] = strings.TrimRight(c.Lines[i], " ")
+	}
+	if !o.Join {
+		c.FirstRow = p.Height - len(c.Lines)
+	}
+	if cut := len(c.Lines) - MaxCaptureLines; cut > 0 {
+		c.Lines, c.Styled = c.Lines[cut:], c.Styled[cut:]
+		if !o.Join {
+			c.FirstRow += cut
+		}
+	}
+	return c, nil
+}
+
+func screenLines(b []byte) []string {
+	s := strings.TrimSuffix(strings.ToValidUTF8(string(b), "\uFFFD"), "\n")
+	return strings.Split(s, "\n")
+}
