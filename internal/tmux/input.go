@@ -108,6 +108,9 @@ func (s Server) drop(ctx context.Context, buffer string) {
 // guarded runs act under the guard and reads back which way tmux went. The server runs
 // the check and act in one go, without handling the end of a process or a person's key in
 // between. cleanup, if any, runs when the guard refuses.
+//
+// The end of ctx does not end the command: it takes milliseconds, and a client killed half
+// way would turn a known result into an uncertain one. Its own bound does end it.
 func (s Server) guarded(ctx context.Context, op string, g guard, act, cleanup string) error {
 	m := newMarks()
 	done := m.end + m.end
@@ -115,7 +118,7 @@ func (s Server) guarded(ctx context.Context, op string, g guard, act, cleanup st
 	if cleanup != "" {
 		refused += " ; " + cleanup
 	}
-	out, rerr := s.run(ctx, inputBound, maxListing, nil,
+	out, rerr := s.run(context.WithoutCancel(ctx), inputBound, maxListing, nil,
 		"if-shell", "-F", "-t", g.target.PaneID, g.condition(),
 		act+" ; display-message -p '"+done+"'", refused)
 	rows, _ := m.parse(out, s.Socket)
