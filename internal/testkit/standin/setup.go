@@ -1,0 +1,234 @@
+package standin
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// TB is what the helpers need of a testing.TB. Package testing is not imported because
+// the program itself links this package.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	TempDir() string
+	Cleanup(func())
+}
+
+// Setup is one stand-in for one test: its own home, records and gates. It starts nothing;
+// a test starts Command in a pane.
+type Setup struct {
+	Agent  string
+	Bin    string // the executable, named like the agent
+	Home   string // HOME of the agent
+	Cwd    string // the agent's working folder
+	Record string
+	Events string
+	Gates  string
+	Mode   string   // STANDIN_MODE
+	Extra  []string // further NAME=value of the environment, such as CASE_ID=...
+}
+
+// New prepares a stand-in for agent (Codex or Claude) with the given modes.
+func New(tb TB, agent string, modes ...string) *Setup {
+	tb.Helper()
+	dir := tb.TempDir()
+	s := &Setup{
+		Agent: agent, Bin: Build(tb, agent), Home: filepath.Join(dir, "home"), Cwd: filepath.Join(dir, "proj"),
+		Record: filepath.Join(dir, "stdin.bytes"), Events: filepath.Join(dir, "events.jsonl"),
+		Gates: filepath.Join(dir, "gates"), Mode: strings.Join(modes, ","),
+	}
+	if _, err := ParseMode(s.Mode); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	for _, d := range []string{s.Home, s.Cwd, s.Gates} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			tb.Fatalf("standin: %v", err)
+		}
+	}
+	return s
+}
+
+// Env is the environment that Command sets.
+func (s *Setup) Env() []string {
+	return append([]string{
+		"HOME=" + s.Home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR=", "STANDIN_RECORD=" + s.Record,
+		"STANDIN_EVENTS=" + s.Events, "STANDIN_GATES=" + s.Gates, "STANDIN_MODE=" + s.Mode,
+	}, s.Extra...)
+}
+
+// Command is the shell command of a pane: the stand-in replaces the shell, so the pane's
+// first process is the agent.
+func (s *Setup) Command(args ...string) string {
+	words := []string{"cd", quote(s.Cwd), "&&", "exec", "env"}
+	for _, e := range s.Env() {
+		words = append(words, quote(e))
+	}
+	words = append(words, quote(s.Bin))
+	for _, a := range args {
+		words = append(words, quote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// AgentHome is the folder of the agent's own files.
+func (s *Setup) AgentHome() string { return filepath.Join(s.Home, "."+s.Agent) }
+
+// ThreadTitle makes Codex show its state and its thread id in the pane title, as a user
+// would by configuration.
+func (s *Setup) ThreadTitle(tb TB) {
+	tb.Helper()
+	config := "[tui]\nterminal_title = [\"activity\", \"run-state\", \"thread-id\"]\nanimations = false\n"
+	if err := os.MkdirAll(s.AgentHome(), 0o755); err != nil {
+		tb.Fatalf("standin: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(s.AgentHome(), "config.toml"), []byte(config), 0o600); err != nil {
+		tb.Fatalf("standin: %v", err)
+	}
+}
+
+// Release opens a gate for every prompt that waits or will wait at it.
+func (s *Setup) Release(tb TB, gate string) {
+	tb.Helper()
+	if err := os.WriteFile(filepath.Join(s.Gates, filepath.Base(gate)), nil, 0o600); err != nil {
+		tb.Fatalf("standin: %v", err)
+	}
+}
+
+// Input is everything the stand-in has read so far.
+func (s *Setup) Input(tb TB) Input {
+	tb.Helper()
+	b, err := os.ReadFile(s.Record)
+	if err != nil && !os.IsNotExist(err) {
+		tb.Fatalf("standin: %v", err)
+	}
+	return ParseInput(b)
+}
+
+// EventLog is everything the stand-in has done so far.
+func (s *Setup) EventLog(tb TB) []Event {
+	tb.Helper()
+	f, err := os.Open(s.Events)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		tb.Fatalf("standin: %v", err)
+	}
+	defer f.Close()
+	var out []Event
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		var e Event
+		if json.Unmarshal(sc.Bytes(), &e) == nil { // the last line may be half written
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+const eventPoll = 10 * time.Millisecond
+
+// WaitEvent waits until the event kind was logged n times and returns the n-th; the test
+// fails after limit.
+func (s *Setup) WaitEvent(tb TB, kind string, n int, limit time.Duration) Event {
+	tb.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		seen := 0
+		log := s.EventLog(tb)
+		for _, e := range log {
+			if e.Ev == kind {
+				if seen++; seen == n {
+					return e
+				}
+			}
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("standin %s: event %q came %d of %d times in %v; log: %v", s.Agent, kind, seen, n, limit, log)
+			return Event{}
+		}
+		time.Sleep(eventPoll)
+	}
+}
+
+// Logs returns the agent's conversation logs (rollouts or transcripts), oldest name first.
+func (s *Setup) Logs() []string {
+	pattern := filepath.Join(s.AgentHome(), "sessions", "*", "*", "*", "rollout-*.jsonl")
+	if s.Agent == Claude {
+		pattern = filepath.Join(s.AgentHome(), "projects", "*", "*.jsonl")
+	}
+	found, err := filepath.Glob(pattern)
+	if err != nil { // only a bad pattern
+		panic(err)
+	}
+	return found
+}
+
+var built struct {
+	sync.Once
+	path string
+	err  error
+}
+
+// Build compiles the stand-in once per test process and returns an executable in a folder
+// of the test that is named like the agent: drivers know agents by that name.
+func Build(tb TB, agent string) string {
+	tb.Helper()
+	built.Do(func() { built.path, built.err = compile() })
+	if built.err != nil {
+		tb.Fatalf("standin: %v", built.err)
+	}
+	path := filepath.Join(tb.TempDir(), agent)
+	if err := os.Link(built.path, path); err != nil {
+		tb.Fatalf("standin: %v", err)
+	}
+	return path
+}
+
+// keepBuilds is how long binaries of other versions stay in the build folder.
+const keepBuilds = 24 * time.Hour
+
+// compile builds the program into a folder beside the tests' own, under the hash of its
+// content: test processes of different versions do not disturb each other.
+func compile() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("akk-testkit-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "standin-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, f := range old {
+		if st, err := os.Stat(f); err == nil && time.Since(st.ModTime()) > keepBuilds {
+			os.RemoveAll(f)
+		}
+	}
+	tmp, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(tmp, "standin"),
+		"github.com/agent-knock-knock/akk/internal/testkit/standin/cmd/standin").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(tmp, "standin"))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, fmt.Sprintf("standin-%x", sha256.Sum256(data)))
+	return path, os.Rename(filepath.Join(tmp, "standin"), path)
+}

@@ -1,0 +1,9 @@
+package standin
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGet      = unix.TIOCGETA
+	ioctlSetFlush = unix.TIOCSETAF
+	ioctlSet      = unix.TIOCSETA
+)

@@ -1,0 +1,9 @@
+package standin
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGet      = unix.TCGETS
+	ioctlSetFlush = unix.TCSETSF
+	ioctlSet      = unix.TCSETS
+)
