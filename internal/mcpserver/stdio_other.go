@@ -1,0 +1,11 @@
+//go:build !linux
+
+package mcpserver
+
+import "golang.org/x/sys/unix"
+
+// writeChunk is what a pipe or socket that polls as writable takes without blocking.
+const writeChunk = 512
+
+// redirect makes descriptor to mean what from means.
+func redirect(from, to int) error { return unix.Dup2(from, to) }

@@ -1,0 +1,173 @@
+package toolkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/agent-knock-knock/akk/internal/strictjson"
+)
+
+// Effect says what a tool may do to the world. The MCP annotations follow from it.
+type Effect int
+
+// The effects. The zero value is none of them, so that no tool forgets to choose.
+const (
+	// ReadOnly changes nothing that anybody could observe later.
+	ReadOnly Effect = iota + 1
+	// Mutating adds or moves state and takes nothing away that cannot be had again.
+	Mutating
+	// Destructive may end, discard or overwrite something.
+	Destructive
+)
+
+// Spec declares one tool. Input is required; Output may be empty, then no output schema
+// is published.
+type Spec struct {
+	Name        string // ^[a-z][a-z0-9_.-]*$, at most 64 bytes
+	Title       string // for people
+	Description string // for the model
+	// Input and Output are JSON Schemas (draft 2020-12) of type object. Every object in
+	// them that lists properties must also say additionalProperties: false. Output
+	// describes success only; the failure shape is added when it is published.
+	Input, Output json.RawMessage
+	Effect        Effect
+	// Idempotent: a second call with the same arguments changes nothing further.
+	// It says nothing for a ReadOnly tool, which always is.
+	Idempotent bool
+	// OpenWorld: the tool reaches beyond this machine's own state, such as an agent that
+	// talks to a model.
+	OpenWorld bool
+}
+
+// Annotations are the four MCP hints. All four are always stated.
+type Annotations struct {
+	ReadOnly, Destructive, Idempotent, OpenWorld bool
+}
+
+// Annotations derives the hints from the effect.
+func (s Spec) Annotations() Annotations {
+	return Annotations{
+		ReadOnly:    s.Effect == ReadOnly,
+		Destructive: s.Effect == Destructive,
+		Idempotent:  s.Effect == ReadOnly || s.Idempotent,
+		OpenWorld:   s.OpenWorld,
+	}
+}
+
+// Call is what a handler knows about the request that it serves.
+type Call struct {
+	// ID is the idempotency key of this call: "host-bridge:" and the JSON array of the
+	// Bridge's instance id and the JSON-RPC id as the Host wrote it.
+	ID string
+	// Tool is the name that was called.
+	Tool string
+	// Progress tells the Host how far the call is, best effort: done must grow, total is
+	// 0 when unknown. It is never nil and does nothing when the Host asked for no
+	// progress, and it never blocks.
+	Progress func(done, total float64, note string)
+}
+
+// Registry is the ordered table of tools. Register everything before the first
+// [Registry.Open]; after that it is read-only and safe for concurrent use.
+type Registry struct {
+	tools       []*tool
+	byName      map[string]*tool
+	checkOutput bool
+}
+
+type tool struct {
+	spec   Spec
+	input  *inputSchema
+	output *jsonschema.Resolved // nil when Spec.Output is empty
+	// publishedOutput is Spec.Output with the failure shape as an alternative.
+	publishedOutput json.RawMessage
+	prepare         func(args json.RawMessage) (run, error)
+}
+
+// run is a handler with its decoded input.
+type run func(ctx context.Context, call Call) (any, error)
+
+// New returns an empty registry.
+func New() *Registry { return &Registry{byName: make(map[string]*tool)} }
+
+// CheckOutput makes every successful result be checked against the tool's output schema;
+// a mismatch becomes a failure with code internal. Tests switch it on, the product does
+// not pay for it.
+func (r *Registry) CheckOutput() { r.checkOutput = true }
+
+// Tool is a catalogue entry as it is published.
+type Tool struct {
+	Spec
+	// PublishedOutput is the output schema that a Host sees: success or failure. It is
+	// empty when Spec.Output is.
+	PublishedOutput json.RawMessage
+}
+
+// Tools returns the catalogue in the order of registration.
+func (r *Registry) Tools() []Tool {
+	out := make([]Tool, len(r.tools))
+	for i, t := range r.tools {
+		out[i] = Tool{Spec: t.spec, PublishedOutput: t.publishedOutput}
+	}
+	return out
+}
+
+var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+
+// Register adds a tool at the end of the table. In is the Go form of Spec.Input: a struct
+// whose JSON fields are exactly the schema's properties, or a map, or json.RawMessage.
+//
+// The handler returns what becomes structuredContent: a value that marshals to a JSON
+// object, or nil for {}. Its error becomes the failure of the call; see [WithRetry].
+//
+// Register panics when the declaration is wrong: a second tool of that name, no effect, a
+// schema that is invalid or open, or a schema that does not fit In. A wrong table is a
+// programming error and every start would meet it.
+func Register[In any](r *Registry, s Spec, h func(ctx context.Context, call Call, in In) (any, error)) {
+	if err := r.add(s, reflect.TypeFor[In](), func(args json.RawMessage) (run, error) {
+		var in In
+		if err := strictjson.Decode(args, &in, argumentLimits); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, call Call) (any, error) { return h(ctx, call, in) }, nil
+	}); err != nil {
+		panic(fmt.Sprintf("toolkit: tool %q: %v", s.Name, err))
+	}
+}
+
+func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (run, error)) error {
+	switch {
+	case !nameRule.MatchString(s.Name):
+		return fmt.Errorf("the name must match %s", nameRule)
+	case r.byName[s.Name] != nil:
+		return fmt.Errorf("is registered twice")
+	case s.Effect < ReadOnly || s.Effect > Destructive:
+		return fmt.Errorf("has no effect")
+	case s.Description == "":
+		return fmt.Errorf("has no description")
+	}
+	input, err := compileInput(s.Input)
+	if err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	if err := input.fits(in); err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	t := &tool{spec: s, input: input, prepare: prepare}
+	if len(s.Output) > 0 {
+		if t.output, err = compile(s.Output); err != nil {
+			return fmt.Errorf("output schema: %w", err)
+		}
+		if t.publishedOutput, err = withFailure(s.Output); err != nil {
+			return fmt.Errorf("output schema: %w", err)
+		}
+	}
+	r.tools = append(r.tools, t)
+	r.byName[s.Name] = t
+	return nil
+}

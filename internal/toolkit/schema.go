@@ -1,0 +1,147 @@
+package toolkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// inputSchema is a compiled input schema with what its messages need.
+type inputSchema struct {
+	resolved *jsonschema.Resolved
+	root     *jsonschema.Schema
+	names    []string // the properties, sorted
+}
+
+// compile parses a schema, requires it to be a closed object and resolves it.
+func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, fmt.Errorf("is not a JSON object: %w", err)
+	}
+	if tree["type"] != "object" {
+		return nil, fmt.Errorf(`must have type "object"`)
+	}
+	if err := closed(tree, "$"); err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	return s.Resolve(nil)
+}
+
+// closed requires additionalProperties:false beside every list of properties of an
+// object schema. Branches of oneOf, anyOf, allOf, not and if are conditions on an object
+// that is closed elsewhere, so they are not asked.
+func closed(node map[string]any, path string) error {
+	if node["type"] == "object" {
+		_, lists := node["properties"]
+		if extra, ok := node["additionalProperties"]; (lists || path == "$") && (!ok || extra != false) {
+			return fmt.Errorf("%s must have additionalProperties: false", path)
+		}
+	}
+	for _, group := range []string{"properties", "$defs"} {
+		children, _ := node[group].(map[string]any)
+		for name, child := range children {
+			if sub, ok := child.(map[string]any); ok {
+				if err := closed(sub, path+"."+name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if items, ok := node["items"].(map[string]any); ok {
+		return closed(items, path+"[]")
+	}
+	return nil
+}
+
+func compileInput(raw json.RawMessage) (*inputSchema, error) {
+	resolved, err := compile(raw)
+	if err != nil {
+		return nil, err
+	}
+	root := resolved.Schema()
+	return &inputSchema{
+		resolved: resolved,
+		root:     root,
+		names:    slices.Sorted(maps.Keys(root.Properties)),
+	}, nil
+}
+
+// fits reports whether a struct type has exactly the schema's properties as JSON fields.
+// Other types are not looked into.
+func (s *inputSchema) fits(t reflect.Type) error {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var fields []string
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		fields = append(fields, name)
+	}
+	slices.Sort(fields)
+	if !slices.Equal(fields, s.names) {
+		return fmt.Errorf("has the properties %q, the Go type the fields %q", s.names, fields)
+	}
+	return nil
+}
+
+// failureSchema describes structuredContent of a failed call.
+const failureSchema = `{"type":"object","properties":{"error":{"type":"object","properties":{` +
+	`"code":{"type":"string"},"message":{"type":"string"},"hint":{"type":"string"},` +
+	`"retry":{"type":"string","enum":["safe","check_first","never"]}},` +
+	`"required":["code","message"],"additionalProperties":false}},` +
+	`"required":["error"],"additionalProperties":false}`
+
+// withFailure returns a schema for success or failure. Clients exist that check
+// structuredContent of a failed call against the published schema as well. $defs move to
+// the root, where their references look for them.
+func withFailure(success json.RawMessage) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(success, &members); err != nil {
+		return nil, err
+	}
+	defs := members["$defs"]
+	delete(members, "$defs")
+	delete(members, "$schema")
+	body, err := json.Marshal(members) // sorts keys: the same bytes every time
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","oneOf":[`)
+	b.Write(body)
+	b.WriteString("," + failureSchema + "]")
+	if defs != nil {
+		b.WriteString(`,"$defs":`)
+		b.Write(defs)
+	}
+	b.WriteString("}")
+	var out bytes.Buffer
+	if err := json.Compact(&out, b.Bytes()); err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
+		return nil, err
+	}
+	if _, err := s.Resolve(nil); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
