@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/strictjson"
 )
 
@@ -194,4 +195,4 @@ func compactJSON(v any) string {
 	return shown(string(b))
 }
 
-func shown(s string) string { return line(s, maxShown) }
+func shown(s string) string { return redact.Line(s, maxShown) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/redact"
 )
 
 const (
@@ -65,7 +66,7 @@ type failureBody struct {
 // failed renders err for the Host. The cause of a fault is not part of it.
 func failed(err error) Result {
 	code, msg, hint := fault.Public(err)
-	body := failureBody{Code: code, Message: line(msg, MaxText), Hint: line(hint, MaxText)}
+	body := failureBody{Code: code, Message: redact.Line(msg, MaxText), Hint: redact.Line(hint, MaxText)}
 	var a advised
 	if errors.As(err, &a) {
 		body.Retry = a.retry
@@ -78,7 +79,7 @@ func failed(err error) Result {
 	if err != nil { // a struct of strings always marshals
 		structured = json.RawMessage(`{"error":{"code":"internal","message":"internal error"}}`)
 	}
-	return Result{Text: line(text, MaxText), Structured: structured, IsError: true}
+	return Result{Text: redact.Line(text, MaxText), Structured: structured, IsError: true}
 }
 
 // succeeded renders a handler's value.
