@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -87,7 +86,8 @@ type RecorderSpec struct {
 // Recorder is a pane whose program notes every byte of its input.
 type Recorder struct {
 	*Pane
-	file string
+	file     string
+	finished int // bytes up to the mark of the last Finish
 }
 
 // Recorder starts a recorder and waits until it reads.
@@ -132,18 +132,17 @@ func (r *Recorder) WaitBytes(cond func([]byte) bool) []byte {
 	return b
 }
 
-// Finish leaves any tmux mode, sends a last mark past the product and returns all that was
-// recorded before it. A terminal keeps order, so nothing sent earlier can be missing.
+// Finish leaves any tmux mode, sends a mark past the product and returns all that was
+// recorded before it and after the mark of an earlier Finish. A terminal keeps order, so
+// nothing sent earlier can be missing.
 func (r *Recorder) Finish() Recording {
 	r.Server.tb.Helper()
 	r.WaitReady()
-	for strings.TrimSpace(r.Server.Tmux("display-message", "-p", "-t", r.ID, "#{pane_in_mode}")) != "0" {
-		r.Server.Tmux("send-keys", "-t", r.ID, "-X", "cancel")
-	}
-	r.Server.Tmux("select-pane", "-e", "-t", r.ID)
+	r.Server.Tmux("copy-mode", "-q", "-t", r.ID, ";", "select-pane", "-e", "-t", r.ID)
 	r.Server.Tmux("send-keys", "-t", r.ID, "-H", "04")
-	b := r.WaitBytes(func(b []byte) bool { return bytes.IndexByte(b, mark) >= 0 })
-	before, _, _ := bytes.Cut(b, []byte{mark})
+	b := r.WaitBytes(func(b []byte) bool { return bytes.IndexByte(b[r.finished:], mark) >= 0 })
+	before, _, _ := bytes.Cut(b[r.finished:], []byte{mark})
+	r.finished += len(before) + 1
 	return ParseRecording(before)
 }
 
