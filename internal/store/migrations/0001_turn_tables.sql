@@ -52,6 +52,8 @@ CREATE TABLE turn (
 ) STRICT;
 -- The fence that keeps two tasks off one pane, whoever sends them.
 CREATE UNIQUE INDEX turn_one_per_terminal ON turn (endpoint_key) WHERE blocking = 1;
+-- A Session has one task at a time, wherever its thread is shown.
+CREATE UNIQUE INDEX turn_one_per_session ON turn (session_id) WHERE blocking = 1;
 CREATE INDEX turn_blocking_owner ON turn (owner) WHERE blocking = 1;
 CREATE INDEX turn_by_session ON turn (session_id, created_at);
 CREATE INDEX turn_by_time ON turn (updated_at);

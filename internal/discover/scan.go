@@ -1,0 +1,229 @@
+// Package discover finds the coding agents that run in tmux panes of this user now: it
+// joins tmux panes, the process table and the agents' own evidence. Nothing is remembered
+// between scans and nothing is written; a failing server or pane becomes a Problem and
+// never hides the others.
+package discover
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
+	"github.com/agent-knock-knock/akk/internal/tmux"
+	"github.com/agent-knock-knock/akk/internal/turn"
+)
+
+const (
+	// probeLimit bounds what is asked of one terminal: a hanging one is shown as unknown
+	// and delays nobody (case T26).
+	probeLimit = 1500 * time.Millisecond
+	// probesAtOnce bounds how many terminals are asked at the same time.
+	probesAtOnce = 8
+)
+
+// Options choose how much a scan reads.
+type Options struct {
+	// Only, when set, limits identification and capture to this terminal; the others are
+	// listed without.
+	Only ids.TerminalID
+	// Screens captures and classifies the panes.
+	Screens bool
+}
+
+// Problem is one part of a scan that failed alone.
+type Problem struct {
+	Where string `json:"where"` // a socket, a terminal id, "tmux", "processes"
+	What  string `json:"what"`
+}
+
+// Scan is what was found.
+type Scan struct {
+	Terminals []Terminal // ordered by tmux socket, session, window, pane
+	Problems  []Problem
+	Servers   int
+}
+
+// Scanner scans with a fixed set of adapters.
+type Scanner struct{ adapters []agent.Adapter }
+
+// New returns a scanner for the given agents.
+func New(adapters ...agent.Adapter) *Scanner { return &Scanner{adapters} }
+
+// Adapter returns the adapter of a kind, or nil.
+func (s *Scanner) Adapter(kind string) agent.Adapter {
+	for _, a := range s.adapters {
+		if a.Kind() == kind {
+			return a
+		}
+	}
+	return nil
+}
+
+// Scan looks now. The error is for the whole scan, such as an unreadable process table:
+// then nothing is known, which is not the same as nothing being there.
+func (s *Scanner) Scan(ctx context.Context, o Options) (Scan, error) {
+	var (
+		table    *procinfo.Table
+		tableErr error
+		wg       sync.WaitGroup
+	)
+	wg.Go(func() { table, tableErr = procinfo.Snapshot(ctx) })
+	out, panes := s.panes(ctx)
+	wg.Wait()
+	if tableErr != nil {
+		return Scan{}, fault.Wrap(tableErr, fault.Unavailable, "discover.scan", "the process table cannot be read")
+	}
+	for _, p := range panes {
+		out.Terminals = append(out.Terminals, s.agentsIn(table, p)...)
+	}
+	sort.SliceStable(out.Terminals, func(i, j int) bool { return before(out.Terminals[i].Pane, out.Terminals[j].Pane) })
+	out.Problems = append(out.Problems, probe(ctx, out.Terminals, o)...)
+	return out, nil
+}
+
+// Find scans for one terminal. A missing one is fault.NotFound.
+func (s *Scanner) Find(ctx context.Context, id ids.TerminalID) (Terminal, error) {
+	scan, err := s.Scan(ctx, Options{Only: id, Screens: true})
+	if err != nil {
+		return Terminal{}, err
+	}
+	for _, t := range scan.Terminals {
+		if t.ID == id {
+			return t, nil
+		}
+	}
+	return Terminal{}, fault.New(fault.NotFound, "discover.find", "terminal %q is not there now", id).
+		WithHint("call agent_knock_knock_list and use an id from it")
+}
+
+// panes lists every pane of every server. What failed is a Problem; what was found counts.
+func (s *Scanner) panes(ctx context.Context) (Scan, []tmux.Pane) {
+	var out Scan
+	servers, err := tmux.Discover(ctx, os.Getenv)
+	if err != nil {
+		out.Problems = append(out.Problems, problem("tmux", err))
+	}
+	out.Servers = len(servers)
+	var panes []tmux.Pane
+	for _, answer := range tmux.Inventory(ctx, servers) {
+		if answer.Err != nil {
+			out.Problems = append(out.Problems, problem(answer.Server.Socket, answer.Err))
+		}
+		panes = append(panes, answer.Panes...)
+	}
+	return out, panes
+}
+
+func problem(where string, err error) Problem {
+	_, msg, hint := fault.Public(err)
+	if hint != "" {
+		msg += " (" + hint + ")"
+	}
+	return Problem{where, msg}
+}
+
+// agentsIn matches the processes of a pane, by ancestry only: a working directory proves
+// nothing. Two agents in one pane are a conflict for both.
+func (s *Scanner) agentsIn(table *procinfo.Table, p tmux.Pane) []Terminal {
+	root, ok := table.Get(p.PID)
+	if !ok {
+		return nil
+	}
+	var found []Terminal
+	for _, proc := range append([]procinfo.Process{root}, table.Descendants(p.PID)...) {
+		for _, a := range s.adapters {
+			if len(proc.Args) == 0 || !a.Match(proc) {
+				continue
+			}
+			full, err := procinfo.Details(proc)
+			if err != nil {
+				continue // it ended while we looked
+			}
+			target := fmt.Sprintf("%s:%d.%d", p.Session, p.Window, p.Index)
+			found = append(found, Terminal{
+				ID: ids.NewTerminal(a.Kind(), target, proc.PID), Adapter: a, Pane: p,
+				Ref: agent.Ref{
+					Endpoint: turn.Endpoint{Socket: p.Socket, PaneID: p.ID, PanePID: p.PID, PaneBirth: root.Birth, Target: target},
+					Process:  proc.Incarnation, Cwd: full.Cwd, Title: p.Title,
+				},
+			})
+		}
+	}
+	if len(found) > 1 {
+		for i := range found {
+			found[i].Conflict = fmt.Sprintf("%d agent processes run in this pane", len(found))
+		}
+	}
+	return found
+}
+
+// probe asks each terminal for its evidence, some at a time.
+func probe(ctx context.Context, terminals []Terminal, o Options) []Problem {
+	problems := make([]*Problem, len(terminals))
+	slots := make(chan struct{}, probesAtOnce)
+	var wg sync.WaitGroup
+	for i := range terminals {
+		t := &terminals[i]
+		if o.Only != "" && t.ID != o.Only {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := probeOne(ctx, t, o.Screens); err != nil {
+				p := problem(string(t.ID), err)
+				problems[i] = &p
+			}
+		})
+	}
+	wg.Wait()
+	var out []Problem
+	for _, p := range problems {
+		if p != nil {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+func probeOne(ctx context.Context, t *Terminal, screen bool) error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	n, err := t.Adapter.Identify(ctx, t.Ref)
+	if err != nil {
+		n = agent.Native{Thread: agent.ThreadUnavailable, Activity: agent.ActivityUnknown, Channel: turn.ChannelKeyboard, Reason: "the agent's evidence could not be read"}
+	}
+	t.Native = n
+	t.Screen = agent.Screen{State: agent.ScreenUnknown, Composer: agent.ComposerUnknown}
+	if !screen {
+		return err
+	}
+	c, captureErr := tmux.At(t.Pane.Socket).Capture(ctx, t.Pane.ID, tmux.CaptureOptions{})
+	if captureErr != nil {
+		t.Screen.Reason = "the screen could not be read"
+		return captureErr
+	}
+	t.Pane, t.Lines = c.Pane, c.Lines
+	t.Screen = t.Adapter.Screen(c)
+	return err
+}
+
+func before(a, b tmux.Pane) bool {
+	if a.Socket != b.Socket {
+		return a.Socket < b.Socket
+	}
+	if a.Session != b.Session {
+		return a.Session < b.Session
+	}
+	if a.Window != b.Window {
+		return a.Window < b.Window
+	}
+	return a.Index < b.Index
+}
