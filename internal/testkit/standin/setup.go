@@ -2,15 +2,13 @@ package standin
 
 import (
 	"bufio"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/gobuild"
 )
 
 // TB is what the helpers need of a testing.TB. Package testing is not imported because
@@ -175,60 +173,12 @@ func (s *Setup) Logs() []string {
 	return found
 }
 
-var built struct {
-	sync.Once
-	path string
-	err  error
-}
+// Program is the import path of the stand-in's command.
+const Program = "github.com/agent-knock-knock/akk/internal/testkit/standin/cmd/standin"
 
-// Build compiles the stand-in once per test process and returns an executable in a folder
-// of the test that is named like the agent: drivers know agents by that name.
+// Build returns an executable of the stand-in that is named like the agent: drivers know
+// agents by that name.
 func Build(tb TB, agent string) string {
 	tb.Helper()
-	built.Do(func() { built.path, built.err = compile() })
-	if built.err != nil {
-		tb.Fatalf("standin: %v", built.err)
-	}
-	path := filepath.Join(tb.TempDir(), agent)
-	if err := os.Link(built.path, path); err != nil {
-		tb.Fatalf("standin: %v", err)
-	}
-	return path
-}
-
-// keepBuilds is how long binaries of other versions stay in the build folder.
-const keepBuilds = 24 * time.Hour
-
-// compile builds the program into a folder beside the tests' own, under the hash of its
-// content: test processes of different versions do not disturb each other.
-func compile() (string, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("akk-testkit-%d", os.Getuid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	old, err := filepath.Glob(filepath.Join(dir, "standin-*"))
-	if err != nil {
-		return "", err
-	}
-	for _, f := range old {
-		if st, err := os.Stat(f); err == nil && time.Since(st.ModTime()) > keepBuilds {
-			os.RemoveAll(f)
-		}
-	}
-	tmp, err := os.MkdirTemp(dir, "build-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp)
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(tmp, "standin"),
-		"github.com/agent-knock-knock/akk/internal/testkit/standin/cmd/standin").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, out)
-	}
-	data, err := os.ReadFile(filepath.Join(tmp, "standin"))
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, fmt.Sprintf("standin-%x", sha256.Sum256(data)))
-	return path, os.Rename(filepath.Join(tmp, "standin"), path)
+	return gobuild.Link(tb, Program, agent)
 }
