@@ -9,7 +9,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
-// MaxCaptureLines bounds the rows of one capture; the last ones are kept.
+// MaxCaptureLines bounds the rows of one capture; the last ones that show anything are kept.
 const MaxCaptureLines = 240
 
 // CaptureOptions says what is captured besides the visible screen.
@@ -62,13 +62,25 @@ func (s Server) Capture(ctx context.Context, paneID string, o CaptureOptions) (C
 	if !o.Join {
 		c.FirstRow = p.Height - len(c.Lines)
 	}
-	if cut := len(c.Lines) - MaxCaptureLines; cut > 0 {
-		c.Lines, c.Styled = c.Lines[cut:], c.Styled[cut:]
-		if !o.Join {
-			c.FirstRow += cut
-		}
-	}
+	c.bound(o.Join)
 	return c, nil
+}
+
+// bound keeps the last MaxCaptureLines rows up to the last one that shows something or
+// holds the cursor: on a very high screen a program may still draw at the top.
+func (c *Capture) bound(joined bool) {
+	if len(c.Lines) <= MaxCaptureLines {
+		return
+	}
+	end := len(c.Lines)
+	for end > MaxCaptureLines && c.Lines[end-1] == "" && (joined || c.FirstRow+end-1 > c.Pane.CursorY) {
+		end--
+	}
+	begin := end - MaxCaptureLines
+	c.Lines, c.Styled = c.Lines[begin:end], c.Styled[begin:end]
+	if !joined {
+		c.FirstRow += begin
+	}
 }
 
 func screenLines(b []byte) []string {

@@ -16,6 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	faketmux.MaybeRecorder()
+	holdLock()
 	os.Exit(m.Run())
 }
 

@@ -64,6 +64,6 @@ type Capture struct {
 	Lines  []string
 	Styled []string // the same rows with SGR sequences (capture-pane -e)
 	// FirstRow is the screen row of Lines[0]: 0, negative with scrollback, positive when
-	// a very high pane was cut to its last MaxCaptureLines rows.
+	// a very high pane was cut to MaxCaptureLines rows.
 	FirstRow int
 }

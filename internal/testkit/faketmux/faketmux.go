@@ -190,7 +190,7 @@ func (s *Server) Run(spec Spec) *Pane {
 	if spec.Name != "" {
 		args = append(args, "-s", spec.Name)
 	}
-	args = append(args, "-P", "-F", "#{pane_id} #{pane_pid} #{pid}", "-c", orElse(spec.Dir, "/"))
+	args = append(args, "-P", "-F", "#{pane_id} #{pane_pid} #{pid}", "-c", strings.ReplaceAll(orElse(spec.Dir, "/"), "#", "##"))
 	for _, kv := range spec.Env {
 		args = append(args, "-e", kv)
 	}
