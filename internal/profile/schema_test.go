@@ -101,6 +101,30 @@ var words = []string{"", " ", "a", "A", "my-agent", "builtin-x", "builtin", Sche
 	"1.0.99999999999999999999", ">=1.0.0 ||<2.0.0", "1.0.0-", "1.0.0+", "1.0.0-a..b", "01.0.0", ">= 1.0.0",
 	OutcomeAccepted, OutcomeUncertain, "later", "a\x00", "a\nb", "a\tb", "a\u2028b", "é", "😀"}
 
+// edges are values just inside and just outside the limits of one member.
+var edges = map[string][]any{
+	"id":                         {strings.Repeat("a", 64), strings.Repeat("a", 65)},
+	"revision":                   {strings.Repeat("1", 128), strings.Repeat("1", 129)},
+	"compatibility/range":        {"1.0.0+" + strings.Repeat("a", 250), "1.0.0+" + strings.Repeat("a", 251), "1.0.0 1.0.0+" + strings.Repeat("a", 244), "1.0.0 1.0.0+" + strings.Repeat("a", 245)},
+	"callback/executable":        {"/" + strings.Repeat("é", 4095), "/" + strings.Repeat("é", 4096)},
+	"callback/arguments":         {withArgs(names(61)...), withArgs(names(62)...), withArgs(strings.Repeat("é", 4096)), withArgs(strings.Repeat("é", 4097)), names(3)},
+	"callback/environment/allow": {names(32), names(33), append(names(2), "V1"), names(0)},
+	"callback/timeoutMs":         {1, 30000, 30001, 0}, "callback/maxOutputBytes": {1, 1048576, 1048577, 0},
+	"callback/acknowledgement/acceptanceId/jsonPointer": {"/" + strings.Repeat("a", 255), "/" + strings.Repeat("a", 256), strings.Repeat("/a", 16), strings.Repeat("/", 17)},
+	"callback/acknowledgement/disposition/mapping":      {mapped(1, 1), mapped(16, 1), mapped(17, 1), mapped(2, 64), mapped(2, 65), map[string]any{}},
+	"controllerContext/sessionIdVariable":               {strings.Repeat("A", 128), strings.Repeat("A", 129)},
+}
+
+func names(n int) []any { return repeated(n, func(i int) string { return fmt.Sprintf("V%d", i) }) }
+
+func mapped(n, keyLength int) map[string]any {
+	m := map[string]any{}
+	for i := range n {
+		m[fmt.Sprintf("%c%s", 'a'+i, strings.Repeat("k", keyLength-1))] = OutcomeAccepted
+	}
+	return m
+}
+
 func values() *rapid.Generator[any] {
 	text := rapid.OneOf(
 		rapid.SampledFrom(words),
@@ -118,7 +142,7 @@ func values() *rapid.Generator[any] {
 	)
 	list := rapid.Custom(func(t *rapid.T) any {
 		n := rapid.SampledFrom([]int{0, 1, 4, 16, 31, 32, 33, 61, 62, 64, 65}).Draw(t, "items")
-		return append(repeated(n, func(i int) string { return fmt.Sprintf("V%d", i) }), rapid.SliceOfN(rapid.Map(text, func(s string) any { return s }), 0, 5).Draw(t, "tail")...)
+		return append(names(n), rapid.SliceOfN(rapid.Map(text, func(s string) any { return s }), 0, 5).Draw(t, "tail")...)
 	})
 	arguments := rapid.Custom(func(t *rapid.T) any {
 		return withArgs(rapid.SliceOfN(rapid.Map(text, func(s string) any { return s }), 0, 6).Draw(t, "more")...)
@@ -144,34 +168,51 @@ func TestTheSchemaAndTheParserRefuseTheSameStructures(t *testing.T) {
 				continue
 			}
 			edits[path] = values().Draw(rt, "value")
+			if at := edges[path]; at != nil && rapid.Bool().Draw(rt, "at an edge") {
+				edits[path] = rapid.SampledFrom(at).Draw(rt, "edge")
+			}
 		}
 		if rapid.IntRange(0, 9).Draw(rt, "extra field") == 0 {
 			edits[rapid.SampledFrom([]string{"x", "ID", "compatibility/x", "callback/environment/Allow", "callback/acknowledgement/acceptanceId/x"}).Draw(rt, "field")] = "x"
 		}
-		compare(rt, schema, t, edits)
+		if differ := compare(t, schema, edits); differ != "" {
+			rt.Fatal(differ)
+		}
 	})
 }
 
-// compare holds both sides against one edited document.
-func compare(rt *rapid.T, schema *jsonschema.Resolved, t *testing.T, edits map[string]any) {
+func TestTheSchemaAndTheParserAgreeAtEveryEdge(t *testing.T) {
+	schema := resolvedSchema(t)
+	for path, at := range edges {
+		for _, value := range at {
+			if differ := compare(t, schema, map[string]any{path: value}); differ != "" {
+				t.Errorf("%s: %.600s", path, differ)
+			}
+		}
+	}
+}
+
+// compare says how the two sides differ on one edited document, or "".
+func compare(t *testing.T, schema *jsonschema.Resolved, edits map[string]any) string {
 	data := editedLoosely(t, edits)
 	var doc map[string]any
 	if err := json.Unmarshal(data, &doc); err != nil {
-		rt.Fatal(err)
+		t.Fatal(err)
 	}
 	schemaErr := schema.Validate(doc)
 	_, parseErr := Parse(data)
 	switch {
 	case parseErr == nil && schemaErr != nil:
-		rt.Fatalf("the parser accepts what the schema refuses: %v\n%s", schemaErr, data)
+		return fmt.Sprintf("the parser accepts what the schema refuses: %v\n%s", schemaErr, data)
 	case parseErr != nil && schemaErr == nil:
 		for _, broken := range semanticOnly {
 			if broken(doc) {
-				return
+				return ""
 			}
 		}
-		rt.Fatalf("the schema accepts what the parser refuses, and no semantic rule says why: %v\n%s", parseErr, data)
+		return fmt.Sprintf("the schema accepts what the parser refuses, and no semantic rule says why: %v\n%s", parseErr, data)
 	}
+	return ""
 }
 
 // editedLoosely is edited, but an edit below a member that another edit replaced by a
