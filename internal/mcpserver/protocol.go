@@ -13,8 +13,8 @@ import (
 )
 
 // newServer builds the SDK's server for one session. It advertises tools and nothing
-// else. tools/list and tools/call are answered from the registry: the SDK would sort the
-// one and validate the other differently.
+// else. tools/list is answered here, because the SDK would sort it; the SDK's raw tool
+// path validates nothing, so arguments arrive at the registry as the Host sent them.
 func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: cfg.Name, Version: cfg.Version},
@@ -23,6 +23,9 @@ func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		})
 	catalogue := publish(cfg.Registry.Tools())
+	for _, t := range catalogue {
+		server.AddTool(t, c.call)
+	}
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch method {
@@ -31,17 +34,23 @@ func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 				return list(catalogue, req)
 			case methodCallTool:
 				ready.reached()
-				return c.call(ctx, req)
+				return next(ctx, method, req)
 			}
 			result, err := next(ctx, method, req)
 			if err == nil && (method == noteInitialized || method == methodDiscover) {
 				ready.reached()
+			}
+			if d, ok := result.(*mcp.DiscoverResult); ok && d != nil {
+				d.CacheScope = cacheScope
 			}
 			return result, err
 		}
 	})
 	return server
 }
+
+// cacheScope says that what this server lists is for this Host only.
+const cacheScope = "private"
 
 // publish renders the catalogue once; every tools/list then has the same bytes.
 func publish(tools []toolkit.Tool) []*mcp.Tool {
@@ -74,15 +83,15 @@ func list(catalogue []*mcp.Tool, req mcp.Request) (mcp.Result, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown cursor: the list has one page"}
 	}
 	result := &mcp.ListToolsResult{Tools: catalogue}
-	result.CacheScope = "private"
+	result.CacheScope = cacheScope
 	return result, nil
 }
 
 // call runs the tool of a request that Read has admitted.
-func (c *conn) call(ctx context.Context, req mcp.Request) (mcp.Result, error) {
+func (c *conn) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var e *entry
-	if extra := req.GetExtra(); extra != nil {
-		e = c.pending.byInternal(extra.Header.Get(ticketHeader))
+	if req.Extra != nil {
+		e = c.pending.byInternal(req.Extra.Header.Get(ticketHeader))
 	}
 	if e == nil || e.ticket == nil { // given up at the drain limit
 		return nil, &jsonrpc.Error{Code: codeStopping, Message: "the Bridge is stopping: this request was not carried out"}

@@ -12,6 +12,9 @@ type toolCall struct {
 	progress json.RawMessage // the progress token as written; nil when absent
 }
 
+// maxToolName bounds the name in a call; longer ones cannot be in any table.
+const maxToolName = 128
+
 // parseToolCall checks params that must not differ between two readers. It returns why
 // they are refused.
 func parseToolCall(params json.RawMessage) (call toolCall, fault string) {
@@ -22,7 +25,7 @@ func parseToolCall(params json.RawMessage) (call toolCall, fault string) {
 	if twice != "" {
 		return call, "params have " + clip(twice) + " twice"
 	}
-	if json.Unmarshal(m["name"], &call.name) != nil || call.name == "" {
+	if json.Unmarshal(m["name"], &call.name) != nil || call.name == "" || len(call.name) > maxToolName {
 		return call, `"name" must be the name of a tool`
 	}
 	if _, augmented := m["task"]; augmented {
