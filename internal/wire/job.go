@@ -12,9 +12,14 @@ type CallbackJob struct {
 	DeliveryID ids.DeliveryID
 	AttemptID  ids.AttemptID
 	Attempt    int // 1, 2, ...
-	Route      outbox.Route
-	Source     outbox.Source
-	Event      outbox.Event
+	// Route was captured when the Turn or Watch was made; RouteID is the one that the
+	// envelope names.
+	Route   outbox.Route
+	RouteID ids.RouteID
+	// IdempotencyKey is the Host's to compare: the same for every attempt.
+	IdempotencyKey string
+	Source         outbox.Source
+	Event          outbox.Event
 }
 
 func (j CallbackJob) check() error {
@@ -31,6 +36,7 @@ func (j CallbackJob) check() error {
 	text := map[string]string{
 		"delivery_id": string(j.DeliveryID), "attempt_id": string(j.AttemptID), "message_id": j.Event.ID,
 		"type": j.Event.Type, "kind": j.Event.Kind, "source.kind": j.Source.Kind, "source.id": j.Source.ID,
+		"route_id": string(j.RouteID), "idempotency_key": j.IdempotencyKey,
 	}
 	for k, v := range j.Event.Metadata {
 		text["metadata."+k] = v
@@ -41,7 +47,7 @@ func (j CallbackJob) check() error {
 func jobToProto(j CallbackJob) *callbackv1.Job {
 	return &callbackv1.Job{
 		DeliveryId: string(j.DeliveryID), AttemptId: string(j.AttemptID), AttemptNumber: int64(j.Attempt),
-		Route: routeToProto(j.Route), Source: &callbackv1.Source{Kind: j.Source.Kind, Id: j.Source.ID},
+		Route: routeToProto(j.Route), Source: &callbackv1.Source{Kind: j.Source.Kind, Id: j.Source.ID}, RouteId: string(j.RouteID), IdempotencyKey: j.IdempotencyKey,
 		Event: &callbackv1.Event{
 			Id: j.Event.ID, Type: j.Event.Type, Kind: j.Event.Kind, Body: j.Event.Body,
 			RequiresResponse: j.Event.RequiresResponse, Metadata: j.Event.Metadata,
@@ -54,6 +60,7 @@ func jobFromProto(p *callbackv1.Job) CallbackJob {
 	return CallbackJob{
 		DeliveryID: ids.DeliveryID(p.GetDeliveryId()), AttemptID: ids.AttemptID(p.GetAttemptId()), Attempt: int(p.GetAttemptNumber()),
 		Route: routeFromProto(p.GetRoute()), Source: outbox.Source{Kind: p.GetSource().GetKind(), ID: p.GetSource().GetId()},
+		RouteID: ids.RouteID(p.GetRouteId()), IdempotencyKey: p.GetIdempotencyKey(),
 		Event: outbox.Event{
 			ID: e.GetId(), Type: e.GetType(), Kind: e.GetKind(), Body: e.GetBody(),
 			RequiresResponse: e.GetRequiresResponse(), Metadata: e.GetMetadata(),

@@ -17,7 +17,7 @@ import (
 )
 
 // staleAfter is how long a monitor's loop may go without a Beat before it is unhealthy.
-const staleAfter = 6 * time.Second
+const staleAfter = 12 * time.Second
 
 // Feed is what a running watch sends into.
 type Feed struct {

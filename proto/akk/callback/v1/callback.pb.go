@@ -377,8 +377,11 @@ type Job struct {
 	Route         *v1.Route              `protobuf:"bytes,4,opt,name=route,proto3" json:"route,omitempty"`
 	Source        *Source                `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	Event         *Event                 `protobuf:"bytes,6,opt,name=event,proto3" json:"event,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The route that the envelope names.
+	RouteId        string `protobuf:"bytes,7,opt,name=route_id,json=routeId,proto3" json:"route_id,omitempty"`
+	IdempotencyKey string `protobuf:"bytes,8,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
@@ -451,6 +454,20 @@ func (x *Job) GetEvent() *Event {
 		return x.Event
 	}
 	return nil
+}
+
+func (x *Job) GetRouteId() string {
+	if x != nil {
+		return x.RouteId
+	}
+	return ""
+}
+
+func (x *Job) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
 }
 
 type Source struct {
@@ -697,7 +714,7 @@ const file_akk_callback_v1_callback_proto_rawDesc = "" +
 	"\aoutcome\x18\x02 \x01(\v2\x18.akk.callback.v1.OutcomeH\x00R\aoutcomeB\x06\n" +
 	"\x04step\"\a\n" +
 	"\x05Start\"\a\n" +
-	"\x05Ready\"\xf8\x01\n" +
+	"\x05Ready\"\xbc\x02\n" +
 	"\x03Job\x12\x1f\n" +
 	"\vdelivery_id\x18\x01 \x01(\tR\n" +
 	"deliveryId\x12\x1d\n" +
@@ -706,7 +723,9 @@ const file_akk_callback_v1_callback_proto_rawDesc = "" +
 	"\x0eattempt_number\x18\x03 \x01(\x03R\rattemptNumber\x12+\n" +
 	"\x05route\x18\x04 \x01(\v2\x15.akk.handoff.v1.RouteR\x05route\x12/\n" +
 	"\x06source\x18\x05 \x01(\v2\x17.akk.callback.v1.SourceR\x06source\x12,\n" +
-	"\x05event\x18\x06 \x01(\v2\x16.akk.callback.v1.EventR\x05event\",\n" +
+	"\x05event\x18\x06 \x01(\v2\x16.akk.callback.v1.EventR\x05event\x12\x19\n" +
+	"\broute_id\x18\a \x01(\tR\arouteId\x12'\n" +
+	"\x0fidempotency_key\x18\b \x01(\tR\x0eidempotencyKey\",\n" +
 	"\x06Source\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\xff\x01\n" +

@@ -1,0 +1,142 @@
+package observe
+
+import (
+	"strings"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/tmux"
+	"github.com/agent-knock-knock/akk/internal/turn"
+)
+
+// sourceScreen marks observations of the screen.
+const sourceScreen = "screen"
+
+// facts is what one watch knows so far. Its methods are the rules: values in, values out,
+// no clock and no effect.
+type facts struct {
+	pasted    string
+	enteredAt time.Time
+
+	armed       bool
+	accepted    bool
+	notAccepted bool
+	final       bool
+
+	prompt       string // fingerprint of the open prompt, "" for none
+	promptSource string
+
+	activity   turn.Observation // the last one of records that was passed on
+	screenAt   time.Time        // the last one of the screen
+	screenSeen string           // digest of the last screen
+	blind      int              // looks that failed since the last one that did not
+}
+
+// admit says whether o is news, and remembers it if so.
+func (f *facts) admit(o turn.Observation) bool {
+	if f.final {
+		return false // one native turn has one end
+	}
+	switch o.Kind {
+	case turn.ObsArmed:
+		if f.armed {
+			return false
+		}
+		f.armed = true
+	case turn.ObsAccepted:
+		f.accepted = true
+	case turn.ObsNotAccepted:
+		if f.accepted || f.notAccepted {
+			return false
+		}
+		f.notAccepted = true
+	case turn.ObsActivity:
+		return f.admitActivity(o)
+	case turn.ObsPrompt:
+		return f.admitPrompt(o)
+	case turn.ObsPromptCleared:
+		if f.prompt == "" || (o.Source == sourceScreen && f.promptSource != sourceScreen && f.promptSource != "") {
+			return false // what the agent itself reported, the agent itself ends
+		}
+		f.prompt, f.promptSource = "", ""
+	}
+	f.final = o.Kind.Final()
+	return true
+}
+
+func (f *facts) admitActivity(o turn.Observation) bool {
+	if o.Source == sourceScreen {
+		if o.At.Sub(f.screenAt) < screenGap {
+			return false
+		}
+		f.screenAt = o.At
+		return true
+	}
+	same := o.Code == f.activity.Code && o.Detail == f.activity.Detail
+	if same && o.At.Sub(f.activity.At) < activityGap {
+		return false
+	}
+	f.activity = o
+	return true
+}
+
+// admitPrompt passes each open prompt on once. A dialog that the agent itself reported is
+// not reported again from the screen, where it has another fingerprint.
+func (f *facts) admitPrompt(o turn.Observation) bool {
+	switch {
+	case o.Prompt == nil || o.Prompt.Fingerprint == "" || o.Prompt.Fingerprint == f.prompt:
+		return false
+	case o.Source == sourceScreen && f.prompt != "" && f.promptSource != sourceScreen && f.promptSource != "":
+		return false
+	}
+	f.prompt, f.promptSource = o.Prompt.Fingerprint, o.Source
+	return true
+}
+
+// watched reports whether the screen may say anything now. Before Enter the pane belongs
+// to whoever types, and a look would only disturb.
+func (f facts) watched() bool {
+	return f.armed && !f.final && (f.accepted || f.pasted == "" || !f.enteredAt.IsZero())
+}
+
+// awaitsAcceptance is true between Enter and what proves its effect.
+func (f facts) awaitsAcceptance() bool {
+	return f.pasted != "" && !f.enteredAt.IsZero() && !f.accepted && !f.notAccepted && !f.final
+}
+
+// draftDue reports whether a draft on the screen would prove now that the request was not
+// taken.
+func (f facts) draftDue(now time.Time) bool {
+	return f.awaitsAcceptance() && now.Sub(f.enteredAt) >= acceptWait
+}
+
+// seen returns what a classified screen says that is not known yet. An unknown screen
+// says nothing: it neither opens nor clears a prompt.
+func (f *facts) seen(s agent.Screen, digest string, now time.Time) []turn.Observation {
+	var out []turn.Observation
+	add := func(o turn.Observation) {
+		o.At, o.Source = now, sourceScreen
+		out = append(out, o)
+	}
+	switch s.State {
+	case agent.ScreenApproval, agent.ScreenDialog:
+		if s.Prompt != nil && s.Prompt.Fingerprint != f.prompt {
+			p := *s.Prompt
+			add(turn.Observation{Kind: turn.ObsPrompt, Prompt: &p})
+		}
+	case agent.ScreenIdle, agent.ScreenWorking:
+		if f.prompt != "" {
+			add(turn.Observation{Kind: turn.ObsPromptCleared})
+		}
+	}
+	changed := f.screenSeen != "" && digest != f.screenSeen // the first screen is no change
+	f.screenSeen = digest
+	if s.State == agent.ScreenWorking || changed {
+		add(turn.Observation{Kind: turn.ObsActivity})
+	}
+	return out
+}
+
+// digest stands for what a capture shows.
+func digest(c tmux.Capture) string { return ids.TextHash(strings.Join(c.Lines, "\n")) }
