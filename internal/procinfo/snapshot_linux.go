@@ -158,9 +158,9 @@ func readSmall(path string, buf *[]byte) ([]byte, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if m == 0 {
-			return (*buf)[:n], int(st.Uid), nil
-		}
 		n += m
+		if n < len(*buf) {
+			return (*buf)[:n], int(st.Uid), nil // proc files are given whole while there is room
+		}
 	}
 }
