@@ -134,6 +134,7 @@ type child struct {
 	in     io.WriteCloser
 	lines  chan string
 	stderr *lockedBuffer
+	out    *os.File // our end of stdout
 	waited chan error
 }
 
@@ -172,6 +173,7 @@ func startChild(t *testing.T, effects string, unread bool) *child {
 		t.Fatal(err)
 	}
 	c.cmd.Stdout = childEnd
+	c.out = hostEnd
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +199,9 @@ func startChild(t *testing.T, effects string, unread bool) *child {
 	})
 	return c
 }
+
+// closeStdout closes our end of an unread stdout.
+func (c *child) closeStdout() { c.out.Close() }
 
 func (c *child) raw(b string) {
 	c.t.Helper()
