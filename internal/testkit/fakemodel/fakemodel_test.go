@@ -198,3 +198,16 @@ func TestOnlyTheLoopbackInterfaceIsServed(t *testing.T) {
 		}
 	}
 }
+
+func TestACallMayUseWhatEarlierCallsGaveBack(t *testing.T) {
+	results := []string{"Wall time: 0.1 s\nOutput:\n{\"terminals\":[{\"id\":\"a\\\"b\",\"n\":2}]}", `[1]`}
+	for in, want := range map[string]string{
+		`{"t":"${1:terminals.0.id}","n":${1:terminals.0.n}}`: `{"t":"a\"b","n":2}`,
+		"first of two: ${2:0}":                               "first of two: 1",
+		"${1:terminals.1.id} ${3:x} ${1:terminals.0.id.x}":   "${1:terminals.1.id} ${3:x} ${1:terminals.0.id.x}",
+	} {
+		if got := fill(in, results); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func messagesPlan(body obj, t talk) (p plan, kind string) {
 	case strings.HasPrefix(strings.TrimSpace(t.user), "[SUGGESTION MODE"):
 		return plan{}, "side"
 	}
-	return choose(t.user, t.results, t.last), "main"
+	return choose(t), "main"
 }
 
 type messagesReply struct {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/testkit/fakemodel/script"
@@ -26,14 +28,15 @@ type plan struct {
 
 // choose makes the plan of a request: one tool call for each result that is still
 // missing, then the text.
-func choose(user string, results int, last string) plan {
-	p := plan{Script: script.Parse(user)}
-	if results < len(p.Calls) {
-		p.call = &p.Calls[results]
+func choose(t talk) plan {
+	p := plan{Script: script.Parse(t.user)}
+	if n := len(t.results); n < len(p.Calls) {
+		p.call = &p.Calls[n]
+		p.call.Arg = fill(p.call.Arg, t.results)
 	} else {
-		p.text = p.Text(user, last)
+		p.text = fill(p.Text(t.user, t.last()), t.results)
 	}
-	if results > 0 { // only the first request of a turn fails, waits and thinks
+	if len(t.results) > 0 { // only the first request of a turn fails, waits and thinks
 		p.Fail, p.Hold, p.Sleep, p.Gate, p.FailEv = 0, 0, 0, "", ""
 		p.Pre, p.Think = "", ""
 	}
@@ -42,9 +45,15 @@ func choose(user string, results int, last string) plan {
 
 // talk is what a request says about the conversation.
 type talk struct {
-	user    string // the last text of a person
-	results int    // tool results since then
-	last    string // the last of them
+	user    string   // the last text of a person
+	results []string // of tools, since then
+}
+
+func (t talk) last() string {
+	if n := len(t.results); n > 0 {
+		return t.results[n-1]
+	}
+	return ""
 }
 
 func (t *talk) said(texts []string) {
@@ -54,20 +63,78 @@ func (t *talk) said(texts []string) {
 }
 
 func (t *talk) result(v any) {
-	t.results++
 	if s := str(v); s != "" {
-		t.last = s
+		t.results = append(t.results, s)
 		return
 	}
 	for _, part := range arr(v) {
 		if s := str(dict(part)["text"]); s != "" {
-			t.last = s
+			t.results = append(t.results, s)
 			return
 		}
 	}
-	if b, err := json.Marshal(v); err == nil {
-		t.last = string(b)
+	t.results = append(t.results, encode(v))
+}
+
+var reference = regexp.MustCompile(`\$\{(\d+):([^}]*)\}`)
+
+// fill replaces ${N:path} by a value out of the N-th tool result of the turn: path walks
+// the JSON document in it ("terminals.0.id"). What cannot be found stays as it is, so
+// that the mistake shows in the next request.
+func fill(s string, results []string) string {
+	return reference.ReplaceAllStringFunc(s, func(ref string) string {
+		m := reference.FindStringSubmatch(ref)
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n < 1 || n > len(results) {
+			return ref
+		}
+		v, ok := lookup(document(results[n-1]), m[2])
+		if !ok {
+			return ref
+		}
+		if text := str(v); text != "" {
+			quoted := encode(text)
+			return quoted[1 : len(quoted)-1]
+		}
+		return encode(v)
+	})
+}
+
+// document is the JSON value in a tool result, which agents put behind a few lines of
+// their own.
+func document(result string) any {
+	for i, c := range result {
+		if c != '{' && c != '[' {
+			continue
+		}
+		var v any
+		if json.NewDecoder(strings.NewReader(result[i:])).Decode(&v) == nil {
+			return v
+		}
 	}
+	return nil
+}
+
+func lookup(v any, path string) (any, bool) {
+	for _, step := range strings.Split(path, ".") {
+		switch c := v.(type) {
+		case obj:
+			next, ok := c[step]
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			n, err := strconv.Atoi(step)
+			if err != nil || n < 0 || n >= len(c) {
+				return nil, false
+			}
+			v = c[n]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
 }
 
 // texts are the texts of a message's content that a person wrote.

@@ -17,7 +17,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t := responsesTalk(body["input"])
-	p, kind := choose(t.user, t.results, t.last), "main"
+	p, kind := choose(t), "main"
 	if f := dict(dict(body["text"])["format"]); str(f["type"]) == "json_schema" {
 		p, kind = plan{text: encode(conform(dict(f["schema"])))}, "schema"
 	}

@@ -3,6 +3,9 @@
 // both streaming. The reply is chosen by the directives of package script in the last
 // thing a person wrote; the agents' own prompts are ignored.
 //
+// A tool call may use what earlier calls of the turn gave back: ${1:terminals.0.id} in its
+// arguments, or in the text, is a value out of the JSON of the first result.
+//
 // It listens on the loopback interface only, checks no key and knows nothing of the
 // product. Requests for structured output (thread titles) get the simplest object that
 // the schema allows.
