@@ -86,11 +86,11 @@ func decimal(s string) bool {
 // Rewind dialog, during which it says idle: the screen must agree before input.
 func (s status) activity() agent.Activity {
 	switch s.Status {
-	case facts.StatusIdle, statusShell:
+	case facts.StatusIdle, facts.StatusShell:
 		return agent.ActivityIdle
-	case statusBusy:
+	case facts.StatusBusy:
 		return agent.ActivityWorking
-	case statusWaiting:
+	case facts.StatusWaiting:
 		return agent.ActivityWaiting
 	}
 	return agent.ActivityUnknown

@@ -169,8 +169,15 @@ var DialogFooters = []string{
 	"Enter to set as default", "Showing detailed transcript", "search prompts:", "to navigate",
 }
 
-// ApprovalQuestions begin the question of a permission prompt.
-var ApprovalQuestions = []string{"Do you want to ", "Do you want "}
+// ApprovalQuestions begin the question of a permission prompt. A question that is not
+// listed is a dialog for a person: the API key dialog also asks "Do you want to …?" and
+// also offers a plain Yes.
+var ApprovalQuestions = []string{
+	"Do you want to proceed?", // shell, read, search, MCP, other tools
+	"Do you want to create ", "Do you want to overwrite ", "Do you want to make this edit to",
+	"Do you want to allow Claude to fetch this content?",
+	"Do you want to allow this connection?", // from the program text, not seen
+}
 
 // QuestionMarks tell a questionnaire, a plan or their last page.
 var QuestionMarks = []string{

@@ -60,8 +60,9 @@ func dialogFooter(lines []string) string {
 }
 
 // lastChoices returns the last block of options, numbered from 1 in order, with exactly
-// one marker. Lines between two options (wrapped labels, descriptions) are allowed; a
-// block that is not well formed is no block.
+// one marker and the cursor on it: only an open dialog has the cursor there, and not a
+// list in a prompt or an answer that looks the same. Lines between two options (wrapped
+// labels, descriptions) are allowed; a block that is not well formed is no block.
 func lastChoices(c tmux.Capture) []choice {
 	var block []choice
 	for i, l := range c.Lines {
@@ -80,21 +81,21 @@ func lastChoices(c tmux.Capture) []choice {
 	}
 	marked := 0
 	for _, ch := range block {
-		if ch.selected {
+		if ch.selected && ch.line == c.Pane.CursorY {
 			marked++
+		} else if ch.selected {
+			return nil
 		}
 	}
 	if marked != 1 || len(block) < 2 {
 		return nil
 	}
-	for i := range block {
-		block[i].label = wrappedLabel(c.Lines, block, i)
-	}
 	return block
 }
 
 // wrappedLabel joins a label with its continuation lines: those directly below it that
-// are indented deeper than the option itself.
+// are indented deeper than the option itself. In a questionnaire such lines are a
+// description, so it is for approvals only.
 func wrappedLabel(lines []string, block []choice, i int) string {
 	label := block[i].label
 	indent := len(lines[block[i].line]) - len(strings.TrimLeft(lines[block[i].line], " ❯"))
@@ -125,6 +126,9 @@ func describe(c tmux.Capture, choices []choice) turn.Prompt {
 	case question != "":
 		p.Kind, p.Title = turn.PromptApproval, question
 		p.Detail = detail(c.Lines[top:at])
+		for i := range choices {
+			choices[i].label = wrappedLabel(c.Lines, choices, i)
+		}
 		p.Options = approvalOptions(choices)
 		p.Reason = notApprovable(choices, whole)
 		p.Approvable = p.Reason == ""
