@@ -1,0 +1,229 @@
+// Package known holds what is known of the looks of Codex: names of processes, files,
+// records, methods and marks on the screen, each with the versions it was seen on.
+//
+// It is data and nothing else; what follows from it is decided by its readers.
+package known
+
+import "regexp"
+
+// This file is the only place that knows how a version of Codex looks. Every entry says
+// on which versions it was seen; a version that changes one of them loses precision,
+// never safety: what is not recognised is unknown, and unknown is never idle.
+//
+// Seen on: 0.98.0, 0.130.0, 0.150.0 and 0.171.0 (Linux, 2026-12).
+
+// ── processes ─────────────────────────────────────────────────────────────────────────
+
+const ProgramName = "codex"
+
+// BatchCommands are the subcommands that are not the terminal program (0.171, and older
+// names). "resume", "fork" and "agents" are: they open it.
+var BatchCommands = set("exec", "e", "review", "login", "logout", "mcp", "mcp-server", "plugin",
+	"app-server", "remote-control", "completion", "update", "doctor", "sandbox", "debug", "apply",
+	"a", "queue", "archive", "unarchive", "delete", "migrate-rollouts", "migrate-nfs-db", "cloud",
+	"exec-server", "features", "help", "daemon", "proto", "responses-api-proxy", "stdio-to-uds",
+	"execpolicy")
+
+// BatchFlags end the program at once or make it a helper of another Codex process.
+var BatchFlags = set("-h", "--help", "-V", "--version")
+
+const HelperFlagPrefix = "--codex-run-as" // 0.130–0.171: the binary re-executes itself
+
+// ValueFlags are the global options that take the next argument as their value.
+var ValueFlags = set("-c", "--config", "--enable", "--disable", "--remote",
+	"--remote-auth-token-env", "-i", "--image", "-m", "--model", "--local-provider", "-p",
+	"--profile", "-s", "--sandbox", "-C", "--cd", "--add-dir", "-a", "--ask-for-approval")
+
+const RemoteFlag, RemoteUnixScheme = "--remote", "unix://" // 0.171
+
+// PackageFiles hold the version in one of the directories above the executable:
+// codex-package.json (0.171), package.json of the npm package (all).
+var PackageFiles = []string{"codex-package.json", "package.json"}
+
+// ReleaseInPath is a version as it stands in the path of a daemon's own copy (0.171).
+var ReleaseInPath = regexp.MustCompile(`/(\d+\.\d+\.\d+(?:-(?:alpha|beta)\.\d+)?)(?:-[a-z0-9_]+)*/`)
+
+// DaemonSince is the oldest version that was seen to use a shared background server;
+// 0.150 was seen not to.
+var DaemonSince = [3]int{0, 151, 0}
+
+// ErrorFieldSince is the oldest version that was seen to write task_complete.error for a
+// failed turn. Before it, a failed turn is a task_complete without message and error.
+// The records tell it too: a UserMessage item exists since the same version.
+const ErrorFieldSince = "0.150.0"
+
+// ── files under CODEX_HOME ────────────────────────────────────────────────────────────
+
+const (
+	HomeVariable  = "CODEX_HOME"
+	DefaultHome   = ".codex"                                      // under HOME
+	LockDir       = "thread-writer-locks"                         // <thread>.lock, held open; 0.171
+	SessionsDir   = "sessions"                                    // sessions/Y/M/D/rollout-…; all
+	ControlSocket = "app-server-control/app-server-control.sock"  // 0.171
+	RolloutGlob   = "rollout-*-"                                  // + <thread> + .jsonl; all
+	threadPattern = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` // UUIDv7
+)
+
+var (
+	LockName    = regexp.MustCompile(`^(` + threadPattern + `)\.lock$`)
+	RolloutName = regexp.MustCompile(`^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(` + threadPattern + `)\.jsonl$`)
+	// TitleThread is a thread id in the pane title, cut at 29 characters and "..."
+	// (tui.terminal_title with "thread-id", 0.171).
+	TitleThread = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{4,25})(?:\.\.\.)?$`)
+)
+
+// ── rollout records ───────────────────────────────────────────────────────────────────
+
+const (
+	RecEvent    = "event_msg"
+	RecResponse = "response_item"
+	RecMeta     = "session_meta"
+
+	EvStarted   = "task_started"   // 0.130–
+	EvComplete  = "task_complete"  // 0.130–
+	EvAborted   = "turn_aborted"   // all; without turn_id in 0.98
+	EvItem      = "item_completed" // 0.150–
+	EvUser      = "user_message"   // 0.98, 0.130
+	EvAgent     = "agent_message"  // 0.98, 0.130
+	ItemUser    = "UserMessage"
+	ItemAgent   = "AgentMessage"
+	ItemPlan    = "Plan"
+	PhaseFinal  = "final_answer"
+	TypeMessage = "message"
+)
+
+// ── the app server (0.171) ────────────────────────────────────────────────────────────
+
+const (
+	MInitialize    = "initialize"
+	MInitialized   = "initialized"
+	MLoadedList    = "thread/loaded/list"
+	MThreadRead    = "thread/read"
+	MThreadResume  = "thread/resume"
+	MTurnStart     = "turn/start"
+	NTurnCompleted = "turn/completed"
+	NItemStarted   = "item/started"
+	NItemCompleted = "item/completed"
+	NStatusChanged = "thread/status/changed"
+	NResolved      = "serverRequest/resolved"
+
+	StatusIdle      = "idle"
+	StatusFailed    = "systemError" // the last turn failed; the thread takes a new one
+	StatusActive    = "active"
+	StatusNotLoaded = "notLoaded"
+	FlagApproval    = "waitingOnApproval"
+	FlagInput       = "waitingOnUserInput"
+)
+
+// MutedNotifications are not sent to us: text by the token that nobody reads here.
+var MutedNotifications = []string{"item/agentMessage/delta", "item/plan/delta",
+	"item/reasoning/textDelta", "item/reasoning/summaryTextDelta", "item/reasoning/summaryPartAdded",
+	"item/commandExecution/outputDelta", "item/fileChange/outputDelta", "command/exec/outputDelta",
+	"process/outputDelta", "turn/diff/updated", "thread/tokenUsage/updated", "account/rateLimits/updated"}
+
+// Request is one kind of request of the server to its clients.
+type Request struct {
+	Title           string
+	Approve, Reject string
+	Question        bool // not an approval
+}
+
+// ServerRequests are what the server asks its clients. Approve is the answer that grants
+// one request, "" where no such answer is known.
+var ServerRequests = map[string]Request{
+	"item/commandExecution/requestApproval": {"Run a command", "accept", "cancel", false},
+	"item/fileChange/requestApproval":       {"Make edits", "accept", "cancel", false},
+	"item/permissions/requestApproval":      {"Grant permissions", "", "", false},
+	"mcpServer/elicitation/request":         {"An MCP server asks", "", "", false},
+	"item/tool/requestUserInput":            {"The agent asks", "", "", true},
+}
+
+// persistent are answers that grant more than the request at hand.
+var PersistentDecisions = set("acceptForSession", "acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment")
+
+// ── screens ───────────────────────────────────────────────────────────────────────────
+
+const (
+	ComposerGlyph = '›' // all
+	ShellGlyph    = '!' // composer in shell mode: what is pasted would be run; 0.171
+	ComposerCol   = 2   // first column of the text
+)
+
+var (
+	// Placeholders are read when a capture has no colours (a placeholder is dim).
+	Placeholders = set("Ask Codex to do anything", "Explain this codebase", "Implement {feature}",
+		"Improve documentation in @filename", "Write tests for @filename", "Summarize recent commits",
+		"Find and fix a bug in @filename")
+	// workingLine: "• Working (1s • esc to interrupt)", "◦ Reconnecting... (3s • esc to
+	// interrupt)"; the bullet blinks and is absent without animations; all versions.
+	WorkingLine = regexp.MustCompile(`^(?:[•◦] )?\S.*\((?:\d+[hms] ?)+ • esc to interrupt\)`)
+	// HistoryLine begins a block of the conversation, above any dialog or composer.
+	HistoryLine = regexp.MustCompile(`^(?:[•◦✔✗■⚠╭│╰─]|› (?:\D|\d+[^.\d])|  Worked for |  >_ OpenAI Codex)`)
+	// StartingFooter stands alone below the composer while no session exists yet: login,
+	// first start (0.171). With a session the model or the context is shown as well.
+	StartingFooter = "? for shortcuts"
+	// PopupHint is shown above the composer while a completion list takes Enter (0.171).
+	PopupHint = regexp.MustCompile(`^\s+enter(?:/tab)? insert · esc close`)
+	// PastedContent stands for a paste of more than 1000 characters (Unicode code
+	// points, measured with é and 🙂 on 0.171).
+	PastedContent = regexp.MustCompile(`^\[PastedContent(\d+)chars\]$`)
+
+	TitleSpinner = regexp.MustCompile(`^[\x{2800}-\x{28FF}]( |$)`) // 0.130–
+	TitleWorking = set("Working", "Thinking")                      // run-state, 0.171
+	TitleReady   = "Ready"
+	TitleAction  = "Action Required" // "[ ! ] Action Required", 0.130–
+	TitleFields  = " | "
+)
+
+// ApprovalMarkers are the question lines of approvals. All were found in 0.171; "run" was
+// seen on every version.
+var ApprovalMarkers = []*regexp.Regexp{
+	regexp.MustCompile(`^\s*Would you like to run the following command\?$`),
+	regexp.MustCompile(`^\s*Would you like to make the following edits\?$`),
+	regexp.MustCompile(`^\s*Would you like to grant these permissions\?$`),
+	regexp.MustCompile(`^\s*Would you like to send input to (?:the existing terminal|terminal .+)\?$`),
+	regexp.MustCompile(`^\s*Do you want to approve network access to ".+"\?$`),
+	regexp.MustCompile(`^\s*\S.* needs your approval\.$`),
+}
+
+var (
+	OptionLine     = regexp.MustCompile(`^(\s*)(?:› )?\s*(\d{1,2})\. (\S.*)$`)
+	OptionKey      = regexp.MustCompile(`\(([a-z]|esc|enter)\)$`)
+	ApprovalFooter = regexp.MustCompile(`^\s*Press enter to confirm or esc to cancel`)
+	YesLabel       = regexp.MustCompile(`^Yes\b`)
+	RejectLabel    = regexp.MustCompile(`^(?:No\b|Cancel\b|Decline\b)`)
+	// LastingLabel grants more than one request.
+	LastingLabel = regexp.MustCompile(`don't ask again|this session|this conversation|in the future|strict auto review|[Aa]lways`)
+)
+
+const OneTimeKey = "y"
+
+// Dialogs are the other things that take the keyboard (0.171 unless noted). Find is
+// looked for in the lines below the conversation.
+var Dialogs = []struct {
+	Name     string
+	Find     *regexp.Regexp
+	Question bool
+	Digits   bool // a digit answers at once
+}{
+	{"questionnaire", regexp.MustCompile(`^\s*Question \d+/\d+`), true, true},
+	{"plan picker", regexp.MustCompile(`^\s*Implement this plan\?$`), true, false},
+	{"folder trust", regexp.MustCompile(`^\s*(?:Folder access|Trust this folder\?|Do you trust the contents of this directory\?)`), false, false},
+	{"hooks review", regexp.MustCompile(`^\s*Hooks need review$`), false, false},
+	{"model picker", regexp.MustCompile(`^\s*Select Model`), false, false},
+	{"resume picker", regexp.MustCompile(`^\s*Resume a previous session$`), false, false},
+	{"worktree picker", regexp.MustCompile(`^\s*Where should the new conversation run\?$`), false, false},
+	{"agents view", regexp.MustCompile(`^\s*Agent command center\b`), false, false},
+	{"update notice", regexp.MustCompile(`Update available!`), false, false},
+	{"login", regexp.MustCompile(`^\s*(?:\d\. )?Sign in with ChatGPT`), false, false},
+	{"warnings", regexp.MustCompile(`^\s*Warnings · \d`), false, false},
+	{"picker", regexp.MustCompile(`(?:enter select|enter confirm|enter continue|enter save|enter resume|space toggle|esc back|esc dismiss|esc cancel|Press enter to confirm)`), false, false},
+}
+
+func set(words ...string) map[string]bool {
+	m := make(map[string]bool, len(words))
+	for _, w := range words {
+		m[w] = true
+	}
+	return m
+}

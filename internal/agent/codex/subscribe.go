@@ -1,0 +1,333 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent/codex/appserver"
+	"github.com/agent-knock-knock/akk/internal/agent/codex/known"
+	"github.com/agent-knock-knock/akk/internal/agent/codex/rollout"
+	"github.com/agent-knock-knock/akk/internal/agent/codex/screen"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/turn"
+)
+
+const (
+	// reconnectMin and reconnectMax bound the pause before the server is dialled again.
+	reconnectMin, reconnectMax = 500 * time.Millisecond, 10 * time.Second
+	// resumeRetry is the pause before a thread without rollout is subscribed to again.
+	resumeRetry = time.Second
+)
+
+// serverEvent is one thing that the subscription saw.
+type serverEvent struct {
+	connected, lost bool
+	status          appserver.Status
+	msg             appserver.Message
+}
+
+// subscribe keeps one connection to the server, subscribed to the thread, until ctx ends.
+// It never answers a request of the server: the human's terminal is asked too, and a
+// client that stays silent blocks nobody (seen on 0.171).
+func (a *Adapter) subscribe(ctx context.Context, socket, thread string, out chan<- serverEvent) {
+	pause := reconnectMin
+	for ctx.Err() == nil {
+		start := a.clock.Now()
+		a.connectAndRead(ctx, socket, thread, out)
+		if a.clock.Now().Sub(start) > reconnectMax {
+			pause = reconnectMin
+		}
+		c, stop := a.clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-c:
+		}
+		stop()
+		pause = min(2*pause, reconnectMax)
+	}
+}
+
+func (a *Adapter) connectAndRead(ctx context.Context, socket, thread string, out chan<- serverEvent) {
+	put := func(e serverEvent) {
+		select {
+		case out <- e:
+		case <-ctx.Done():
+		}
+	}
+	dctx, cancel := context.WithTimeout(ctx, appserver.ConnectTimeout)
+	s, err := appserver.Dial(dctx, socket)
+	cancel()
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	s.Other = func(m appserver.Message) { put(serverEvent{msg: m}) }
+	info, err := s.ReadThread(ctx, thread)
+	if err != nil {
+		if rpc := (*appserver.Error)(nil); !asRPC(err, &rpc) {
+			return
+		}
+		info.Status.Type = known.StatusNotLoaded
+	}
+	put(serverEvent{connected: true, status: info.Status})
+	defer put(serverEvent{lost: true})
+	// A thread that was never prompted cannot be subscribed to; its status changes are
+	// broadcast, and its first one is the time to try again.
+	ok := false
+	var tried time.Time
+	for {
+		if now := a.clock.Now(); !ok && now.Sub(tried) >= resumeRetry {
+			tried = now
+			var got appserver.ThreadAnswer
+			err := s.Call(ctx, known.MThreadResume, map[string]any{"threadId": thread, "excludeTurns": true}, &got)
+			if rpc := (*appserver.Error)(nil); err != nil && !asRPC(err, &rpc) {
+				return
+			}
+			if ok = err == nil; ok {
+				put(serverEvent{connected: true, status: got.Thread.Status})
+			}
+		}
+		m, err := s.Recv(ctx)
+		if err != nil {
+			return
+		}
+		put(serverEvent{msg: m})
+	}
+}
+
+// server takes one event of the subscription.
+func (f *follower) server(e serverEvent) {
+	switch {
+	case e.lost:
+		f.connected = false
+		if f.t.acc != nil && !f.gone {
+			o := f.observation(turn.ObsTrouble, sourceSocket)
+			o.Code, o.Detail = string(CodeServerLost), "the connection to the agent's server ended; its rollout is followed on"
+			f.t.out = append(f.t.out, o)
+		}
+	case e.connected:
+		f.connected, f.status, f.ticks = true, e.status.Type, 0
+	default:
+		f.notice(e.msg)
+	}
+}
+
+// params holds what is read of a notification or request of the server.
+type params struct {
+	ThreadID  string           `json:"threadId"`
+	TurnID    string           `json:"turnId"`
+	RequestID json.RawMessage  `json:"requestId"`
+	Status    appserver.Status `json:"status"`
+	Item      serverItem       `json:"item"`
+	Turn      struct {
+		ID     string       `json:"id"`
+		Status string       `json:"status"`
+		Items  []serverItem `json:"items"`
+		Error  *struct {
+			Message string          `json:"message"`
+			Info    json.RawMessage `json:"codexErrorInfo"`
+		} `json:"error"`
+	} `json:"turn"`
+}
+
+type serverItem struct {
+	Type     string          `json:"type"`
+	ClientID string          `json:"clientId"`
+	Text     string          `json:"text"`
+	Phase    string          `json:"phase"`
+	Content  json.RawMessage `json:"content"`
+}
+
+// notice folds one appserver.Message of the server. Messages of other threads (the title thread,
+// sub-agents, other panes) are not ours.
+func (f *follower) notice(m appserver.Message) {
+	var p params
+	if json.Unmarshal(m.Params, &p) != nil || p.ThreadID != f.anc.ThreadID {
+		return
+	}
+	t := f.t
+	if len(m.ID) > 0 {
+		if req, ok := known.ServerRequests[m.Method]; ok && t.acc != nil && p.TurnID == t.acc.turnID {
+			o := f.observation(turn.ObsPrompt, sourceSocket)
+			o.Prompt = requestPrompt(f.ref.Endpoint, m, req)
+			t.out = append(t.out, o)
+		}
+		return
+	}
+	switch m.Method {
+	case known.NStatusChanged:
+		f.status = p.Status.Type
+	case known.NResolved:
+		o := f.observation(turn.ObsPromptCleared, sourceSocket)
+		o.Detail = "request " + string(p.RequestID) + " was answered"
+		if t.acc != nil {
+			t.out = append(t.out, o)
+		}
+	case known.NItemStarted, known.NItemCompleted:
+		t.serverItem(p)
+	case known.NTurnCompleted:
+		t.serverEnd(p)
+	}
+}
+
+// serverItem takes a prompt as acceptance and remembers texts for the end.
+func (t *tracker) serverItem(p params) {
+	switch it := p.Item; it.Type {
+	case "userMessage":
+		text := rollout.ContentText(it.Content)
+		if t.acc == nil && !t.watch && t.matches(it.ClientID, text, p.ThreadID) {
+			t.accept(claim{file: noFile, turnID: p.TurnID, thread: p.ThreadID}, sourceSocket, nil, "")
+		}
+	case "agentMessage":
+		if t.acc != nil && t.acc.turnID == p.TurnID && it.Text != "" {
+			t.socketText = it.Text
+		}
+	case "plan":
+		if t.acc != nil && t.acc.turnID == p.TurnID {
+			t.socketPlan = it.Text
+		}
+	}
+}
+
+// serverEnd takes the end of our turn. A well-ended turn without text waits one tick for
+// the file, which may have it.
+func (t *tracker) serverEnd(p params) {
+	if t.acc == nil || p.Turn.ID != t.acc.turnID || t.end != nil {
+		return
+	}
+	o := turn.Observation{}
+	t.stamp(&o, sourceSocket, nil)
+	text := ""
+	for _, it := range p.Turn.Items {
+		switch {
+		case it.Type == "agentMessage" && it.Text != "":
+			text = it.Text
+		case it.Type == "plan" && text == "":
+			text = it.Text
+		}
+	}
+	for _, s := range []string{t.socketPlan, t.socketText} {
+		if text == "" {
+			text = s
+		}
+	}
+	switch p.Turn.Status {
+	case "completed":
+		o.Kind = turn.ObsCompleted
+	case "failed":
+		o.Kind, o.Code = turn.ObsFailed, "agent_error"
+		if e := p.Turn.Error; e != nil {
+			o.Code, o.Detail = snake(rollout.ErrorCode(e.Info)), rollout.OneLine(e.Message)
+		}
+	case "interrupted":
+		o.Kind, o.Code, o.Detail = turn.ObsInterrupted, "interrupted", "the turn was aborted: interrupted"
+	default:
+		return
+	}
+	rollout.SetText(&o, text)
+	if o.Kind == turn.ObsCompleted && text == "" {
+		t.bare = &o
+		return
+	}
+	if !t.clash {
+		t.end = &o
+	}
+}
+
+// snake writes a server's camelCase error word as the rollout does.
+func snake(s string) string {
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				b = append(b, '_')
+			}
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// requestPrompt describes a request of the server. Only answers that grant this one
+// request, with a known form, make it approvable.
+func requestPrompt(at turn.Endpoint, m appserver.Message, req known.Request) *turn.Prompt {
+	var p struct {
+		ItemID    string            `json:"itemId"`
+		TurnID    string            `json:"turnId"`
+		Reason    string            `json:"reason"`
+		Command   string            `json:"command"`
+		Cwd       string            `json:"cwd"`
+		GrantRoot string            `json:"grantRoot"`
+		Message   string            `json:"message"`
+		Server    string            `json:"serverName"`
+		Decisions []json.RawMessage `json:"availableDecisions"`
+		Questions []struct {
+			Question string `json:"question"`
+			Options  []struct {
+				Label string `json:"label"`
+			} `json:"options"`
+		} `json:"questions"`
+	}
+	_ = json.Unmarshal(m.Params, &p) // what is missing is not shown
+	out := &turn.Prompt{Kind: turn.PromptApproval, Title: req.Title, RequestID: string(m.ID),
+		Fingerprint: ids.TextHash(ids.Derive(Kind, at.Key(), m.Method, string(m.ID), string(m.Params))),
+		Excerpt:     rollout.Clip(firstOf(p.Command, p.Message, p.GrantRoot), screen.MaxExcerpt),
+		Detail:      rollout.OneLine(joinNonEmpty(p.Server, p.Reason, p.Message, p.Command))}
+	if req.Question {
+		out.Kind, out.Reason = turn.PromptQuestion, "a question is answered in the terminal"
+		for _, q := range p.Questions {
+			if out.Detail == "" {
+				out.Title, out.Detail = rollout.Clip(q.Question, rollout.MaxDetail), joinNonEmpty(q.Question)
+				for _, o := range q.Options {
+					out.Options = append(out.Options, turn.PromptOption{Label: rollout.Clip(o.Label, rollout.MaxDetail)})
+				}
+			}
+		}
+		return out
+	}
+	words := []string{}
+	for _, d := range p.Decisions {
+		words = append(words, firstOf(rollout.StringOf(d), rollout.ErrorCode(d)))
+	}
+	if len(words) == 0 && req.Approve != "" {
+		words = []string{req.Approve, req.Reject}
+	}
+	for _, w := range words {
+		o := turn.PromptOption{Label: w, OneTime: w == req.Approve, Reject: w == req.Reject || w == "decline"}
+		if !known.PersistentDecisions[w] {
+			o.Key = w
+		}
+		out.Options = append(out.Options, o)
+		out.Approvable = out.Approvable || o.OneTime && req.Approve != ""
+	}
+	if !out.Approvable {
+		out.Reason = "no answer is known that grants this request alone"
+	}
+	return out
+}
+
+func firstOf(s ...string) string {
+	for _, v := range s {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func joinNonEmpty(s ...string) string {
+	out := ""
+	for _, v := range s {
+		if v == "" {
+			continue
+		}
+		if out != "" {
+			out += " · "
+		}
+		out += v
+	}
+	return out
+}
