@@ -123,7 +123,7 @@ func (t Turn) SubmissionStatus() string {
 		return SubmissionPending
 	case NotAccepted:
 		return SubmissionNotAccepted
-	case Aborted, Reserved:
+	case Aborted:
 		return SubmissionAborted
 	case Uncertain, TextInjected:
 		return SubmissionUncertain

@@ -25,9 +25,11 @@ type Row struct {
 func Insert(tx *store.Tx, p turn.Plan, owner ids.BridgeID) (Row, error) {
 	const op = "turnsql.insert"
 	t := p.Turn
-	if held, ok, err := BlockingOn(tx, t.TerminalKey()); err != nil {
+	held, ok, err := one(tx, "WHERE blocking = 1 AND (endpoint_key = ? OR session_id = ?) LIMIT 1", t.TerminalKey(), t.SessionID)
+	if err != nil {
 		return Row{}, err
-	} else if ok {
+	}
+	if ok {
 		return Row{}, fault.New(turn.CodeBlocked, op, "the terminal is kept by turn %s (%s, %s)", held.Turn.ID, held.Turn.Status, held.Turn.Stage).
 			WithHint("wait for its callback, or look at it with agent_knock_knock_status")
 	}
@@ -118,11 +120,6 @@ func Get(tx *store.Tx, id ids.TurnID) (Row, error) {
 // ByCallKey returns the Turn that a tool call made, if it made one.
 func ByCallKey(tx *store.Tx, key string) (Row, bool, error) {
 	return one(tx, "WHERE call_key = ?", key)
-}
-
-// BlockingOn returns the Turn that keeps a terminal.
-func BlockingOn(tx *store.Tx, terminalKey string) (Row, bool, error) {
-	return one(tx, "WHERE endpoint_key = ? AND blocking = 1", terminalKey)
 }
 
 // List returns Turns in the order of their last change, newest first.

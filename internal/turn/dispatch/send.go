@@ -1,0 +1,241 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/discover"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
+	"github.com/agent-knock-knock/akk/internal/redact"
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/tmux"
+	"github.com/agent-knock-knock/akk/internal/turn"
+	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
+)
+
+// Bounds of a send. A tool answers within 10 s whatever the agent does (case M20); the
+// Turn goes on in the background.
+const (
+	armLimit      = 4 * time.Second  // the monitor must follow the agent's records by then
+	inputLimit    = 6 * time.Second  // paste, proof of the draft, Enter
+	acceptWait    = 7 * time.Second  // the monitor proves an unsent draft 5 s after Enter
+	answerLimit   = 9 * time.Second  // of the whole send; a slow start shortens acceptWait
+	summaryLength = 200              // runes of the request that are kept and shown
+	recordLimit   = 10 * time.Second // for a transaction that must not be given up
+)
+
+// SendInput is one task for one terminal.
+type SendInput struct {
+	CallID     string // names the tool call: the same call is never typed twice
+	Request    string
+	SessionID  ids.SessionID
+	TerminalID ids.TerminalID
+	Inactivity time.Duration // < 0: none; 0: the default
+	Hard       time.Duration // 0: the default
+	// Reserved, when set, is called once the Turn is durable: later reads show it.
+	Reserved func()
+}
+
+// SendResult says what is known of the submission when the tool answers.
+type SendResult struct {
+	Turn     turn.Turn
+	Replayed bool
+}
+
+// Send delegates a task. An error means that nothing reached the agent; every outcome
+// after a possible input is a result whose Turn says how far the proof goes.
+func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
+	started := s.Clock.Now()
+	in.Request = strings.ReplaceAll(in.Request, "\r\n", "\n") // tmux would make two newlines of it
+	if err := turn.CheckText(in.Request); err != nil {
+		return SendResult{}, err
+	}
+	if err := tmux.ValidateText([]byte(in.Request), turn.MaxRequest); err != nil {
+		return SendResult{}, err
+	}
+	if r, ok, err := s.replay(ctx, in); err != nil || ok {
+		return r, err
+	}
+	if err := s.CheckProfile(); err != nil {
+		return SendResult{}, err
+	}
+	if err := s.DB.CheckWritable(); err != nil {
+		return SendResult{}, err
+	}
+	term, err := s.target(ctx, in)
+	if err != nil {
+		return SendResult{}, err
+	}
+	if err := discover.Ready(term); err != nil {
+		return SendResult{}, s.nameHolder(ctx, term, err)
+	}
+	sub, err := s.reserve(ctx, in, term)
+	if err != nil {
+		return SendResult{}, err
+	}
+	if in.Reserved != nil {
+		in.Reserved()
+	}
+	t, err := s.submit(ctx, sub)
+	if err != nil {
+		return SendResult{}, err
+	}
+	wait := min(acceptWait, answerLimit-s.Clock.Now().Sub(started))
+	t, err = s.awaitAcceptance(ctx, t, wait)
+	return SendResult{Turn: t}, err
+}
+
+// replay answers a repeated call from the record of the first one.
+func (s *Service) replay(ctx context.Context, in SendInput) (SendResult, bool, error) {
+	var row turnsql.Row
+	var ok bool
+	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
+		row, ok, err = turnsql.ByCallKey(tx, in.CallID)
+		return err
+	})
+	if err != nil || !ok {
+		return SendResult{}, false, err
+	}
+	if row.Turn.RequestHash != ids.TextHash(in.Request) {
+		return SendResult{}, false, fault.New(turn.CodeReplay, "dispatch.send", "this call id was used for another request").WithHint("use a new call for a new task")
+	}
+	return SendResult{Turn: row.Turn, Replayed: true}, true, nil
+}
+
+// nameHolder says which Turn keeps a terminal that is not ready: more useful than "busy".
+func (s *Service) nameHolder(ctx context.Context, term discover.Terminal, cause error) error {
+	held, err := s.blocking(ctx)
+	if err != nil {
+		return cause
+	}
+	row, ok := held[term.Key()]
+	if !ok {
+		return cause
+	}
+	return fault.New(turn.CodeBlocked, "dispatch.send", "%s is kept by turn %s (%s, %s)", term.ID, row.Turn.ID, row.Turn.Status, row.Turn.Stage).
+		WithHint("wait for its callback, or look at it with agent_knock_knock_status")
+}
+
+// submission is a reserved Turn and what is needed to type it.
+type submission struct {
+	turn   turn.Turn
+	term   discover.Terminal
+	pasted string // as typed or sent: the request, made literal where that is proved
+}
+
+// reserve makes Session and Turn durable. The unique index on the terminal is the fence:
+// of two sends at one moment, one wins and the other is told who holds it.
+func (s *Service) reserve(ctx context.Context, in SendInput, term discover.Terminal) (submission, error) {
+	sub := submission{term: term, pasted: in.Request}
+	if term.Native.Channel == turn.ChannelKeyboard {
+		var err error
+		if sub.pasted, err = term.Adapter.Literal(in.Request); err != nil {
+			return sub, err
+		}
+	}
+	message := ids.DeriveMessage("send", in.CallID)
+	anchor, err := term.Adapter.Anchor(ctx, term.Ref, term.Native, sub.pasted, string(message))
+	if err != nil {
+		return sub, fault.Wrap(err, turn.CodeTerminal, "dispatch.send", "the agent's records cannot be anchored").WithHint("look at the agent's data directory")
+	}
+	err = s.DB.Update(ctx, func(tx *store.Tx) error {
+		session, err := s.sessionFor(tx, term)
+		if err != nil {
+			return err
+		}
+		routeID, err := outboxsql.PutRoute(tx, s.Route)
+		if err != nil {
+			return err
+		}
+		plan := turn.Reserve(turn.Turn{
+			ID: ids.NewTurn(tx.Now), SessionID: session.ID, MessageID: message, CallKey: in.CallID, Route: routeID,
+			Agent: term.Adapter.Kind(), AgentVersion: term.Native.Version, Mode: term.Native.Mode, Channel: term.Native.Channel,
+			Terminal: term.ID, Endpoint: term.Ref.Endpoint, Process: term.Ref.Process, Workspace: term.Ref.Cwd,
+			RequestHash: ids.TextHash(in.Request), RequestSummary: redact.Line(redact.String(in.Request), summaryLength), RequestBytes: len(in.Request),
+			Anchor: anchor, ThreadID: term.Native.ThreadID,
+			Inactivity: orDefault(in.Inactivity, turn.DefaultInactivity), Hard: orDefault(in.Hard, turn.DefaultHard),
+		}, tx.Now)
+		row, err := turnsql.Insert(tx, plan, s.Bridge)
+		sub.turn = row.Turn
+		return err
+	})
+	return sub, err
+}
+
+// orDefault reads a duration in which 0 is "the default" and negative is "none".
+func orDefault(d, def time.Duration) time.Duration {
+	switch {
+	case d < 0:
+		return 0
+	case d == 0:
+		return def
+	}
+	return d
+}
+
+// sessionFor returns the Session of the terminal's native thread, making or rebinding one
+// as needed. A human may have switched threads in the pane: then the Session that was
+// bound before is detached, never carried over.
+func (s *Service) sessionFor(tx *store.Tx, term discover.Terminal) (turn.Session, error) {
+	thread := term.Native.ThreadID
+	b := turn.Binding{TerminalID: term.ID, Endpoint: term.Ref.Endpoint, Process: term.Ref.Process}
+	bound, ok, err := turnsql.BoundSession(tx, term.Key())
+	if err != nil {
+		return turn.Session{}, err
+	}
+	if ok && (thread == "" || bound.ThreadID == "" || bound.ThreadID == thread) {
+		if bound.ThreadID == "" && thread != "" {
+			if _, taken, err := turnsql.ThreadSession(tx, bound.Agent, thread); err != nil || taken {
+				return bound, err
+			}
+			bound = bound.LearnThread(thread, tx.Now)
+			return bound, turnsql.PutSession(tx, bound)
+		}
+		return bound, nil
+	}
+	if ok {
+		if err := turnsql.PutSession(tx, bound.Detach(tx.Now)); err != nil {
+			return turn.Session{}, err
+		}
+	}
+	session, known, err := turnsql.ThreadSession(tx, term.Adapter.Kind(), thread)
+	if err != nil {
+		return turn.Session{}, err
+	}
+	if known {
+		session = session.Rebind(b, tx.Now)
+	} else {
+		session = turn.NewSession(term.Adapter.Kind(), thread, term.Ref.Cwd, b, tx.Now)
+	}
+	return session, turnsql.PutSession(tx, session)
+}
+
+// awaitAcceptance waits a little for the agent's own record of the request. Giving up is
+// not an outcome: the monitor goes on, and may prove later that the request was accepted
+// or that it still is a draft.
+func (s *Service) awaitAcceptance(ctx context.Context, t turn.Turn, wait time.Duration) (turn.Turn, error) {
+	changed, release := s.waiters.subscribe(t.ID)
+	defer release()
+	timer, stop := s.Clock.NewTimer(wait)
+	defer stop()
+	for {
+		latest, err := s.get(context.WithoutCancel(ctx), t.ID)
+		if err != nil {
+			return t, err
+		}
+		t = latest
+		if t.Stage != turn.EnterDispatched || !t.Status.Blocking() {
+			return t, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return t, nil
+		case <-timer:
+			return t, nil
+		}
+	}
+}
