@@ -85,7 +85,7 @@ func HostMode(ctx context.Context, selection, host, version string, lookup func(
 	}
 	_, err = profile.ResolveSession(p, lookup)
 	r.add(Check{Name: CheckController, Detail: "the trusted session is set", Variable: p.ControllerContext.SessionIDVariable}, err)
-	r.add(Check{Name: CheckCallback, Detail: "the callback program can be started; it was not", Path: p.Callback.Executable}, profile.CheckExecutable(p))
+	r.add(Check{Name: CheckCallback, Detail: "the callback program is ready; it was not started", Path: p.Callback.Executable}, profile.CheckExecutable(p))
 	return r
 }
 

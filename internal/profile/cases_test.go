@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
@@ -254,5 +257,30 @@ func TestCase12TheAcknowledgementProvesEachFactOnItsOwn(t *testing.T) {
 	mustParse(t, map[string]any{mapping: many(16)})
 	for _, pointer := range []string{strings.Repeat("/a", 16), "/" + strings.Repeat("a", 255), "/", "//", "/~0~1/0/a b"} {
 		mustParse(t, map[string]any{ack + "acceptanceId/jsonPointer": pointer})
+	}
+}
+
+// The starter is what the documentation describes, value by value.
+func TestTheStarterHasTheDocumentedValues(t *testing.T) {
+	p := mustParse(t, nil)
+	want := Profile{
+		SchemaURL: SchemaURL, Schema: "agent-knock-knock/host-profile", Version: 1, ID: "my-agent-command", Revision: "2026.08.25-1",
+		Compatibility:     Compatibility{Host: "my-agent", Range: ">=1.8.0 <2.0.0"},
+		ControllerContext: ControllerContext{Driver: "environment_v1", SessionIDVariable: "MY_AGENT_SESSION_ID"},
+		Callback: Callback{
+			Driver: "command_json_v1", Executable: "/usr/local/bin/my-agent", Arguments: p.Callback.Arguments, Stdin: "${envelope.body}",
+			Environment: Environment{Allow: []string{"MY_AGENT_TOKEN", "PATH"}}, TimeoutMs: 8000, MaxOutputBytes: 64 << 10,
+			Acknowledgement: Acknowledgement{
+				Disposition: Disposition{JSONPointer: "/result/status", Mapping: map[string]string{
+					"accepted": "accepted", "retry": "retryable_failure", "rejected": "permanent_failure", "unknown": "uncertain"}},
+				AcceptanceID: Pointer{"/result/acceptance_id"}, AcknowledgedDeliveryID: Pointer{"/request/delivery_id"}, AcknowledgedMessageID: Pointer{"/request/message_id"},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Error(diff)
+	}
+	if len(p.Callback.Arguments) != 12 || !slices.Contains(p.Callback.Arguments, PlaceholderIdempotencyKey) {
+		t.Errorf("arguments %q", p.Callback.Arguments)
 	}
 }

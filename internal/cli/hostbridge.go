@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/profile"
+)
+
+// The environment variables of the command line.
+const (
+	envHome     = "HOME"
+	envLogLevel = "AKK_LOG_LEVEL"
+)
+
+// HostBridgeOptions is a checked command line of host-bridge.
+type HostBridgeOptions struct {
+	// Admitted is the Profile, with the trusted session, after every start check.
+	Admitted *profile.Admitted
+	// Host and HostVersion are the flags; they satisfy the Profile.
+	Host, HostVersion string
+	StoreDir          string // absolute
+	RuntimeDir        string // absolute, or "" for a private directory that the Bridge makes
+	LogLevel          slog.Level
+}
+
+func newHostBridge(deps Deps) *cobra.Command {
+	var selection, host, hostVersion, storeDir, runtimeDir, logLevel onceFlag
+	cmd := &cobra.Command{
+		Use:   "host-bridge",
+		Short: "Serve the tools to the Host that started it, as MCP over stdio",
+		Long: "Run the foreground Bridge of one Host. The Host starts it as an MCP server over stdio and owns it: the Bridge\n" +
+			"ends when its stdin closes or on SIGINT, SIGTERM or SIGHUP. stdout carries only MCP frames; logs go to stderr.\n" +
+			"Every check of `doctor` is made before the first frame; a failure prints one line and exits 1.",
+		Example: "  MY_AGENT_SESSION_ID=... agent-knock-knock host-bridge \\\n" +
+			"    --profile /absolute/path/to/my-agent.json --host my-agent --host-version 1.8.0",
+		Args: argCount(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := requireFlags(cmd, "profile", "host", "host-version"); err != nil {
+				return err
+			}
+			o := HostBridgeOptions{Host: host.value, HostVersion: hostVersion.value}
+			var err error
+			if o.LogLevel, err = parseLevel(cmd, logLevel.value, deps); err != nil {
+				return err
+			}
+			if o.StoreDir, err = storePath(storeDir.value, deps); err != nil {
+				return err
+			}
+			if o.RuntimeDir, err = absolute(runtimeDir.value); err != nil {
+				return err
+			}
+			if o.Admitted, err = profile.Admit(selection.value, host.value, hostVersion.value, deps.LookupEnv); err != nil {
+				return err
+			}
+			return deps.HostBridge(cmd.Context(), o, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&selection, "profile", "Host Profile: a path or a built-in id (required)")
+	f.Var(&host, "host", "exact Host id (required)")
+	f.Var(&hostVersion, "host-version", "exact SemVer version of the Host (required)")
+	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
+	f.Var(&runtimeDir, "runtime-dir", "directory for the sockets of this run (default: a private temporary one)")
+	f.Var(&logLevel, "log-level", "debug, info, warn or error (default $AKK_LOG_LEVEL, then info)")
+	return cmd
+}
+
+func parseLevel(cmd *cobra.Command, flag string, deps Deps) (slog.Level, error) {
+	text, source := flag, "--log-level"
+	if text == "" {
+		text, _ = deps.LookupEnv(envLogLevel)
+		source = envLogLevel
+	}
+	switch strings.ToLower(text) {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "", "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, usage(cmd, "%s must be debug, info, warn or error", source)
+}
+
+// storePath is the absolute Store directory: the flag's, or the one below the home.
+func storePath(flag string, deps Deps) (string, error) {
+	if flag != "" {
+		return absolute(flag)
+	}
+	home, _ := deps.LookupEnv(envHome)
+	if !filepath.IsAbs(home) {
+		return "", fault.New(CodeUsage, "cli", "HOME is not an absolute path, so there is no default Store directory").
+			WithHint("pass --store-dir")
+	}
+	return filepath.Join(home, "."+Name, "store"), nil
+}
+
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", fault.Wrap(err, CodeUsage, "cli", "a relative directory cannot be resolved").WithHint("pass an absolute path")
+	}
+	return full, nil
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agent-knock-knock/akk/internal/version"
+)
+
+// versionInfo is the JSON document of version.
+type versionInfo struct {
+	Version        string `json:"version"`
+	Go             string `json:"go"`
+	OS             string `json:"os"`
+	Arch           string `json:"arch"`
+	Wire           int    `json:"wire"`
+	WriterProtocol int    `json:"writer_protocol"`
+}
+
+func newVersion(_ Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this build",
+		Example: "  agent-knock-knock version --json",
+		Args:    argCount(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !asJSON {
+				return writeAll(cmd.OutOrStdout(), fmt.Appendf(nil, "%s %s\n", Name, version.Version))
+			}
+			return writeJSON(cmd.OutOrStdout(), versionInfo{Version: version.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+				Wire: version.Wire, WriterProtocol: version.WriterProtocol})
+		},
+	}
+	addJSONFlag(cmd, &asJSON)
+	return cmd
+}
