@@ -51,8 +51,12 @@ func (t *tool) check(args json.RawMessage) (run, error) {
 	if err := json.Unmarshal(args, &instance); err != nil {
 		return nil, t.refuse("arguments hold a number out of range")
 	}
-	if err := t.input.resolved.Validate(instance); err != nil {
-		return nil, t.refuse("%s", t.input.explain(instance))
+	valid, err := t.input.resolve()
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "toolkit.call", "%s has a bad input schema", t.spec.Name)
+	}
+	if err := valid.Validate(instance); err != nil {
+		return nil, t.refuse("%s", explain(valid.Schema(), t.input.names, instance))
 	}
 	return ready, nil
 }
@@ -71,7 +75,7 @@ func (t *tool) refuseStrict(err error) error {
 func (t *tool) checkNames(args map[string]json.RawMessage) error {
 	var unknown []string
 	for name := range args {
-		if _, known := t.input.root.Properties[name]; !known {
+		if _, known := slices.BinarySearch(t.input.names, name); !known {
 			unknown = append(unknown, name)
 		}
 	}
@@ -83,7 +87,7 @@ func (t *tool) checkNames(args map[string]json.RawMessage) error {
 		}
 		return t.refuse("unknown argument %s; %s", shown(unknown[0]), takes)
 	}
-	for _, name := range t.input.root.Required {
+	for _, name := range t.input.required {
 		if _, given := args[name]; !given {
 			return t.refuse("argument %s is required", shown(name))
 		}
@@ -93,13 +97,13 @@ func (t *tool) checkNames(args map[string]json.RawMessage) error {
 
 // explain finds the property that is wrong and says by which rule. The validator's own
 // text repeats values, so it is not used.
-func (s *inputSchema) explain(instance map[string]any) string {
-	for _, name := range s.names {
+func explain(root *jsonschema.Schema, names []string, instance map[string]any) string {
+	for _, name := range names {
 		value, given := instance[name]
 		if !given {
 			continue
 		}
-		rule := s.root.Properties[name]
+		rule := root.Properties[name]
 		one, err := rule.Resolve(nil)
 		if err != nil { // it refers to $defs of the root
 			continue
@@ -109,10 +113,10 @@ func (s *inputSchema) explain(instance map[string]any) string {
 		}
 	}
 	switch {
-	case len(s.root.OneOf) > 0:
-		return "the arguments do not go together: exactly one of " + choices(s.root.OneOf) + " must hold"
-	case len(s.root.AnyOf) > 0:
-		return "the arguments do not go together: at least one of " + choices(s.root.AnyOf) + " must hold"
+	case len(root.OneOf) > 0:
+		return "the arguments do not go together: exactly one of " + choices(root.OneOf) + " must hold"
+	case len(root.AnyOf) > 0:
+		return "the arguments do not go together: at least one of " + choices(root.AnyOf) + " must hold"
 	}
 	return "the arguments do not match the tool's input schema"
 }

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"regexp"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/agent-knock-knock/akk/internal/strictjson"
 )
 
@@ -82,8 +80,8 @@ type Registry struct {
 
 type tool struct {
 	spec   Spec
-	input  *inputSchema
-	output *jsonschema.Resolved // nil when Spec.Output is empty
+	input  *schema
+	output *schema // nil when Spec.Output is empty
 	// publishedOutput is Spec.Output with the failure shape as an alternative.
 	publishedOutput json.RawMessage
 	prepare         func(args json.RawMessage) (run, error)
@@ -99,6 +97,26 @@ func New() *Registry { return &Registry{byName: make(map[string]*tool)} }
 // a mismatch becomes a failure with code internal. Tests switch it on, the product does
 // not pay for it.
 func (r *Registry) CheckOutput() { r.checkOutput = true }
+
+// Verify builds every validator and returns what is wrong with the first bad schema. It
+// is for tests: a tool with a bad schema fails its calls with code internal.
+func (r *Registry) Verify() error {
+	for _, t := range r.tools {
+		if _, err := t.input.resolve(); err != nil {
+			return fmt.Errorf("tool %q: input schema: %w", t.spec.Name, err)
+		}
+		if t.output == nil {
+			continue
+		}
+		if _, err := t.output.resolve(); err != nil {
+			return fmt.Errorf("tool %q: output schema: %w", t.spec.Name, err)
+		}
+		if _, err := resolve(t.publishedOutput); err != nil {
+			return fmt.Errorf("tool %q: published output schema: %w", t.spec.Name, err)
+		}
+	}
+	return nil
+}
 
 // Tool is a catalogue entry as it is published.
 type Tool struct {
@@ -126,8 +144,9 @@ var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
 // object, or nil for {}. Its error becomes the failure of the call; see [WithRetry].
 //
 // Register panics when the declaration is wrong: a second tool of that name, no effect, a
-// schema that is invalid or open, or a schema that does not fit In. A wrong table is a
-// programming error and every start would meet it.
+// schema that is open, or a schema that does not fit In. A wrong table is a programming
+// error and every start would meet it. What is wrong inside a schema, [Registry.Verify]
+// finds: a test must call it.
 func Register[In any](r *Registry, s Spec, h func(ctx context.Context, call Call, in In) (any, error)) {
 	if err := r.add(s, reflect.TypeFor[In](), func(args json.RawMessage) (run, error) {
 		var in In
@@ -151,7 +170,7 @@ func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (r
 	case s.Description == "":
 		return fmt.Errorf("has no description")
 	}
-	input, err := compileInput(s.Input)
+	input, err := declare(s.Input)
 	if err != nil {
 		return fmt.Errorf("input schema: %w", err)
 	}
@@ -160,7 +179,7 @@ func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (r
 	}
 	t := &tool{spec: s, input: input, prepare: prepare}
 	if len(s.Output) > 0 {
-		if t.output, err = compile(s.Output); err != nil {
+		if t.output, err = declare(s.Output); err != nil {
 			return fmt.Errorf("output schema: %w", err)
 		}
 		if t.publishedOutput, err = withFailure(s.Output); err != nil {

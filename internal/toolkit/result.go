@@ -107,7 +107,11 @@ func (t *tool) succeeded(value any, check bool) (Result, error) {
 		if err := json.Unmarshal(structured, &instance); err != nil {
 			return Result{}, fault.Wrap(err, fault.Internal, "toolkit.call", "the result of %s is not JSON", t.spec.Name)
 		}
-		if err := t.output.Validate(instance); err != nil {
+		valid, err := t.output.resolve()
+		if err == nil {
+			err = valid.Validate(instance)
+		}
+		if err != nil {
 			return Result{}, fault.Wrap(err, fault.Internal, "toolkit.call", "the result of %s does not match its output schema", t.spec.Name)
 		}
 	}

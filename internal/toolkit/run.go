@@ -22,6 +22,10 @@ func (t *Ticket) Run(ctx context.Context, args json.RawMessage) (Result, error) 
 	ready, err := t.tool.check(args)
 	if err != nil {
 		t.Release()
+		if !fault.Is(err, BadCall) {
+			t.session.log.Error("a tool cannot be called", "tool", t.arrival.Tool, "error", err)
+			return failed(WithRetry(err, RetrySafe)), nil
+		}
 		return Result{}, err
 	}
 	start := time.Now()

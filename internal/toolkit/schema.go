@@ -8,19 +8,21 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// inputSchema is a compiled input schema with what its messages need.
-type inputSchema struct {
-	resolved *jsonschema.Resolved
-	root     *jsonschema.Schema
+// schema is a declared schema. Register reads its structure; the validator is built at
+// the first use, because building all of them is most of the cost of a start.
+type schema struct {
 	names    []string // the properties, sorted
+	required []string // as declared
+	resolve  func() (*jsonschema.Resolved, error)
 }
 
-// compile parses a schema, requires it to be a closed object and resolves it.
-func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
+// declare parses a schema and requires it to be a closed object.
+func declare(raw json.RawMessage) (*schema, error) {
 	var tree map[string]any
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, fmt.Errorf("is not a JSON object: %w", err)
@@ -31,6 +33,21 @@ func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err := closed(tree, "$"); err != nil {
 		return nil, err
 	}
+	properties, _ := tree["properties"].(map[string]any)
+	s := &schema{names: slices.Sorted(maps.Keys(properties))}
+	required, _ := tree["required"].([]any)
+	for _, name := range required {
+		text, ok := name.(string)
+		if !ok || properties[text] == nil {
+			return nil, fmt.Errorf("requires %v, which is not a property", name)
+		}
+		s.required = append(s.required, text)
+	}
+	s.resolve = sync.OnceValues(func() (*jsonschema.Resolved, error) { return resolve(raw) })
+	return s, nil
+}
+
+func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, err
@@ -64,22 +81,9 @@ func closed(node map[string]any, path string) error {
 	return nil
 }
 
-func compileInput(raw json.RawMessage) (*inputSchema, error) {
-	resolved, err := compile(raw)
-	if err != nil {
-		return nil, err
-	}
-	root := resolved.Schema()
-	return &inputSchema{
-		resolved: resolved,
-		root:     root,
-		names:    slices.Sorted(maps.Keys(root.Properties)),
-	}, nil
-}
-
 // fits reports whether a struct type has exactly the schema's properties as JSON fields.
 // Other types are not looked into.
-func (s *inputSchema) fits(t reflect.Type) error {
+func (s *schema) fits(t reflect.Type) error {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
@@ -134,13 +138,6 @@ func withFailure(success json.RawMessage) (json.RawMessage, error) {
 	b.WriteString("}")
 	var out bytes.Buffer
 	if err := json.Compact(&out, b.Bytes()); err != nil {
-		return nil, err
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
-		return nil, err
-	}
-	if _, err := s.Resolve(nil); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil

@@ -42,6 +42,9 @@ type Host struct {
 // session is closed when the test ends. Results are checked against output schemas.
 func Start(tb testing.TB, r *toolkit.Registry) *Host {
 	tb.Helper()
+	if err := r.Verify(); err != nil {
+		tb.Fatal(err)
+	}
 	r.CheckOutput()
 	serverIn, hostOut := pipe(tb)
 	hostIn, serverOut := pipe(tb)
