@@ -26,10 +26,13 @@ type HostBridgeOptions struct {
 	StoreDir          string // absolute
 	RuntimeDir        string // absolute, or "" for a private directory that the Bridge makes
 	LogLevel          slog.Level
+	// TmuxSockets limits the Bridge to these tmux servers; none means all of this user.
+	TmuxSockets []string // absolute
 }
 
 func newHostBridge(deps Deps) *cobra.Command {
 	var selection, host, hostVersion, storeDir, runtimeDir, logLevel onceFlag
+	var sockets []string
 	cmd := &cobra.Command{
 		Use:   "host-bridge",
 		Short: "Serve the tools to the Host that started it, as MCP over stdio",
@@ -54,6 +57,9 @@ func newHostBridge(deps Deps) *cobra.Command {
 			if o.RuntimeDir, err = absolute(runtimeDir.value); err != nil {
 				return err
 			}
+			if o.TmuxSockets, err = socketPaths(sockets); err != nil {
+				return err
+			}
 			if o.Admitted, err = profile.Admit(selection.value, host.value, hostVersion.value, deps.LookupEnv); err != nil {
 				return err
 			}
@@ -67,7 +73,29 @@ func newHostBridge(deps Deps) *cobra.Command {
 	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
 	f.Var(&runtimeDir, "runtime-dir", "directory for the sockets of this run (default: a private temporary one)")
 	f.Var(&logLevel, "log-level", "debug, info, warn or error (default $AKK_LOG_LEVEL, then info)")
+	addSocketFlag(cmd, &sockets)
 	return cmd
+}
+
+func addSocketFlag(cmd *cobra.Command, value *[]string) {
+	cmd.Flags().StringArrayVar(value, "tmux-socket", nil, "look at the tmux server of this socket only; may be repeated (default: every server of this user)")
+}
+
+// socketPaths makes the given sockets absolute and refuses an empty one, which would mean
+// "every server" by accident.
+func socketPaths(given []string) ([]string, error) {
+	out := make([]string, 0, len(given))
+	for _, s := range given {
+		if s == "" {
+			return nil, fault.New(CodeUsage, "cli", "--tmux-socket is empty").WithHint("name the socket, or leave the flag out for all servers")
+		}
+		full, err := absolute(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, full)
+	}
+	return out, nil
 }
 
 func parseLevel(cmd *cobra.Command, flag string, deps Deps) (slog.Level, error) {

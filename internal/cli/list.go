@@ -4,18 +4,19 @@ import "github.com/spf13/cobra"
 
 // ListOptions is a checked command line of list.
 type ListOptions struct {
-	StoreDir string // absolute
-	All      bool   // settled Watches, too
-	Output   Output
+	StoreDir    string   // absolute
+	TmuxSockets []string // absolute; none means every server of this user
+	Output      Output
 }
 
 func newList(deps Deps) *cobra.Command {
 	var storeDir onceFlag
-	var all, asJSON bool
+	var sockets []string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the agents in terminals and what may be done with each",
-		Long:  "List every live agent in a terminal exactly once, its Session and Turn, and the active Watches. Types nothing.",
+		Long:  "List every live agent in a terminal exactly once, its Session and its Turn. Types nothing.",
 		Example: "  agent-knock-knock list\n" +
 			"  agent-knock-knock list --json",
 		Args: argCount(),
@@ -24,13 +25,16 @@ func newList(deps Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := ListOptions{StoreDir: dir, All: all, Output: outputFor(cmd, asJSON, deps)}
+			o := ListOptions{StoreDir: dir, Output: outputFor(cmd, asJSON, deps)}
+			if o.TmuxSockets, err = socketPaths(sockets); err != nil {
+				return err
+			}
 			return deps.List(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
-	f.BoolVar(&all, "all", false, "show settled Watches, too")
+	addSocketFlag(cmd, &sockets)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }

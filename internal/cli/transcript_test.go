@@ -88,7 +88,7 @@ func (w world) run(t *testing.T, args ...string) result {
 				"session_given": o.Admitted.Session == w.env["MY_AGENT_SESSION_ID"], "host": o.Host + " " + o.HostVersion, "store": o.StoreDir, "runtime": o.RuntimeDir, "level": o.LogLevel.String()})
 		},
 		List: func(_ context.Context, o cli.ListOptions, stdout, _ io.Writer) error {
-			_, err := fmt.Fprintf(stdout, "store=%s all=%v json=%v color=%v\n", o.StoreDir, o.All, o.Output.JSON, o.Output.Color)
+			_, err := fmt.Fprintf(stdout, "store=%s sockets=%v json=%v color=%v\n", o.StoreDir, o.TmuxSockets, o.Output.JSON, o.Output.Color)
 			return err
 		},
 	}

@@ -51,10 +51,16 @@ type Scan struct {
 }
 
 // Scanner scans with a fixed set of adapters.
-type Scanner struct{ adapters []agent.Adapter }
+type Scanner struct {
+	adapters []agent.Adapter
+	sockets  []string
+}
 
-// New returns a scanner for the given agents.
-func New(adapters ...agent.Adapter) *Scanner { return &Scanner{adapters} }
+// New returns a scanner for the given agents. With sockets, only those tmux servers are
+// looked at; without, every server of this user.
+func New(sockets []string, adapters ...agent.Adapter) *Scanner {
+	return &Scanner{adapters: adapters, sockets: sockets}
+}
 
 // Adapter returns the adapter of a kind, or nil.
 func (s *Scanner) Adapter(kind string) agent.Adapter {
@@ -106,9 +112,15 @@ func (s *Scanner) Find(ctx context.Context, id ids.TerminalID) (Terminal, error)
 // panes lists every pane of every server. What failed is a Problem; what was found counts.
 func (s *Scanner) panes(ctx context.Context) (Scan, []tmux.Pane) {
 	var out Scan
-	servers, err := tmux.Discover(ctx, os.Getenv)
-	if err != nil {
-		out.Problems = append(out.Problems, problem("tmux", err))
+	servers := make([]tmux.Server, len(s.sockets))
+	for i, socket := range s.sockets {
+		servers[i] = tmux.At(socket)
+	}
+	if len(s.sockets) == 0 {
+		var err error
+		if servers, err = tmux.Discover(ctx, os.Getenv); err != nil {
+			out.Problems = append(out.Problems, problem("tmux", err))
+		}
 	}
 	out.Servers = len(servers)
 	var panes []tmux.Pane
