@@ -124,6 +124,13 @@ func (f *Feed) acknowledge(n uint64) error {
 	return nil
 }
 
+// Acknowledged is the number of the last observation that the Bridge has stored.
+func (f *Feed) Acknowledged() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.acked
+}
+
 func (f *Feed) ended() (final bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
