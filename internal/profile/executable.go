@@ -14,8 +14,10 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
-// shebangBytes is how much of the program is read to find its interpreter.
-const shebangBytes = 256
+const (
+	shebangBytes = 256 // of the program are read to find its interpreter
+	maxLinks     = 40  // symbolic links of a path, as in the kernel
+)
 
 // CheckExecutable returns [CodeExecutable] unless the callback program can be started now:
 // the path and what its symbolic links lead to are no shell, the target is a regular file
@@ -32,7 +34,7 @@ func CheckExecutable(p Profile) error {
 		return notReady(err, "does not exist", "install the Host's callback program there, or correct callback.executable")
 	case err != nil:
 		return notReady(err, "cannot be reached", "let this user reach the path, or correct callback.executable")
-	case isShell(target):
+	case isShell(target) || linksToShell(path):
 		return notReady(nil, "leads to a shell or env through a symbolic link", "name a program that is not a shell")
 	}
 	info, err := os.Stat(target)
@@ -54,6 +56,25 @@ func CheckExecutable(p Profile) error {
 			"add PATH to the allowlist, or use a native program or an absolute interpreter")
 	}
 	return nil
+}
+
+// linksToShell reports whether a link on the way is named like a shell: /bin/sh may itself
+// be a link to a program of many names.
+func linksToShell(path string) bool {
+	for range maxLinks {
+		next, err := os.Readlink(path)
+		if err != nil {
+			return false // not a link: the end of the way
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(path), next)
+		}
+		if isShell(next) {
+			return true
+		}
+		path = next
+	}
+	return true // EvalSymlinks refuses so many; if it did not, refuse here
 }
 
 func notReady(err error, what, hint string) error {

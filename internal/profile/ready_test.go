@@ -59,7 +59,10 @@ func TestTheCallbackProgramIsReadyOnlyIfItCanBeStartedWithoutAShell(t *testing.T
 	program(t, dir, "absolute-script", "#!/usr/bin/envoy x\n/usr/bin/env", 0o700)
 	program(t, dir, "empty", "", 0o700)
 	program(t, dir, "plain", "\x7fELF", 0o600)
-	for link, target := range map[string]string{"link": "native", "shell-link": "sh", "link2": "shell-link", "dangling": "nowhere", "bin-sh": "/bin/sh"} {
+	if err := os.Mkdir(filepath.Join(dir, "applets"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"applets/sh": "../native", "applet": "applets/sh", "link": "native", "shell-link": "sh", "link2": "shell-link", "dangling": "nowhere", "bin-sh": "/bin/sh"} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -77,6 +80,7 @@ func TestTheCallbackProgramIsReadyOnlyIfItCanBeStartedWithoutAShell(t *testing.T
 		{"env-blanks", true, true}, {"env-blanks", false, false},
 		{"env-only", true, true}, {"env-only", false, false},
 		{"plain", true, false}, {"folder", true, false}, {"absent", true, false}, {"dangling", true, false},
+		{"applet", true, false}, // a link named sh to a program of another name
 		{"shell-link", true, false}, {"link2", true, false}, {"bin-sh", true, false}, {"native/x", true, false},
 	}
 	for _, c := range cases {

@@ -306,3 +306,34 @@ func closed(t *testing.T, at string, node any) {
 		}
 	}
 }
+
+// Whatever Parse accepts, the schema accepts, and the Profile written out again is the
+// same Profile with the same fingerprint.
+func FuzzParse(f *testing.F) {
+	schema := resolvedSchema(f)
+	f.Add(Starter())
+	for path, at := range edges {
+		f.Add(edited(f, map[string]any{path: at[0]}))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse(data)
+		if err != nil {
+			return
+		}
+		var doc map[string]any
+		if err := json.Unmarshal(data, &doc); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(doc); err != nil {
+			t.Fatalf("the schema refuses what the parser accepts: %v", err)
+		}
+		again, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := Parse(again)
+		if err != nil || fingerprint(t, p) != fingerprint(t, q) {
+			t.Fatalf("not the same Profile when written out: %v", err)
+		}
+	})
+}
