@@ -60,6 +60,9 @@ var (
 // private can reach the server. It is its own process group, killed as a whole, and runs
 // in "/", so no directory is kept busy and none can vanish under it.
 func (s Server) run(ctx context.Context, bound time.Duration, limit int, stdin []byte, args ...string) ([]byte, *runError) {
+	if s.bound > 0 {
+		bound = s.bound
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, errTimeBound)
 	defer cancel()
 	argv := append([]string{"-N", "-u", "-S", s.Socket}, args...)

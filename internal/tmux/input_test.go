@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
@@ -46,7 +47,6 @@ func TestARespawnedPaneGetsNothing(t *testing.T) {
 	server := faketmux.New(t)
 	old := server.Run(faketmux.Spec{})
 	r := server.Recorder(faketmux.RecorderSpec{Bracketed: true})
-	argv := strings.Fields(server.Tmux("list-panes", "-t", r.ID, "-F", "#{pane_start_command}"))
 	server.Tmux("respawn-pane", "-k", "-t", old.ID, "cat")
 	bothInputs(t, server.Client(), old.Target(), "changed hands")
 
@@ -54,7 +54,7 @@ func TestARespawnedPaneGetsNothing(t *testing.T) {
 	other := r.Target()
 	other.PanePID++
 	bothInputs(t, server.Client(), other, "changed hands")
-	if got := r.Finish(); len(got.Raw) != 0 || len(argv) == 0 {
+	if got := r.Finish(); len(got.Raw) != 0 {
 		t.Errorf("recorded %q", got.Raw)
 	}
 	noBufferLeft(t, server)
@@ -119,10 +119,11 @@ func TestAHangingServerIsNotSentForALoadAndUncertainForAKey(t *testing.T) {
 	server := faketmux.New(t)
 	r := server.Recorder(faketmux.RecorderSpec{Bracketed: true})
 	pause(t, server)
-	if err := server.Client().Paste(t.Context(), r.Target(), []byte("text")); !fault.Is(err, tmux.CodeInputNotSent) {
+	s := tmux.WithBound(server.Client(), time.Second)
+	if err := s.Paste(t.Context(), r.Target(), []byte("text")); !fault.Is(err, tmux.CodeInputNotSent) {
 		t.Errorf("paste: %v", err)
 	}
-	if err := server.Client().Key(t.Context(), r.Target(), tmux.Enter); !fault.Is(err, tmux.CodeInputUncertain) {
+	if err := s.Key(t.Context(), r.Target(), tmux.Enter); !fault.Is(err, tmux.CodeInputUncertain) {
 		t.Errorf("key: %v", err)
 	}
 	syscall.Kill(server.PID(), syscall.SIGCONT)

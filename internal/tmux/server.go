@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
@@ -14,7 +15,8 @@ import (
 type Server struct {
 	Socket string // absolute path, symbolic links resolved
 
-	programs []string // instead of the usual programs; for tests
+	programs []string      // instead of the usual programs; for tests
+	bound    time.Duration // instead of the usual bounds; for tests
 }
 
 // At returns the server behind a socket path that [Discover] reported earlier.

@@ -137,9 +137,10 @@ func (r *Recorder) WaitBytes(cond func([]byte) bool) []byte {
 // nothing sent earlier can be missing.
 func (r *Recorder) Finish() Recording {
 	r.Server.tb.Helper()
-	r.WaitReady()
-	r.Server.Tmux("copy-mode", "-q", "-t", r.ID, ";", "select-pane", "-e", "-t", r.ID)
-	r.Server.Tmux("send-keys", "-t", r.ID, "-H", "04")
+	if r.finished == 0 {
+		r.WaitReady()
+	}
+	r.Server.Tmux("copy-mode", "-q", "-t", r.ID, ";", "select-pane", "-e", "-t", r.ID, ";", "send-keys", "-t", r.ID, "-H", "04")
 	b := r.WaitBytes(func(b []byte) bool { return bytes.IndexByte(b[r.finished:], mark) >= 0 })
 	before, _, _ := bytes.Cut(b[r.finished:], []byte{mark})
 	r.finished += len(before) + 1
