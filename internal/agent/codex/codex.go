@@ -19,6 +19,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/appserver"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/known"
+	"github.com/agent-knock-knock/akk/internal/agent/codex/rollout"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/screen"
 	"github.com/agent-knock-knock/akk/internal/clock"
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -115,13 +116,21 @@ func normalise(text string) string {
 	return strings.TrimSpace(strings.ReplaceAll(text, "\r", "\n"))
 }
 
-// Literal returns text so that a paste of it and one Enter are one plain prompt.
+// Limits above which a draft may not fit the composer's room in a small pane.
+const tallLines, longChars = 8, 400
+
+// Literal returns text so that a paste of it and one Enter are one plain prompt. Blanks
+// that it adds at the ends are trimmed off again by Codex, as both ends always are.
 //
-// Both ends are trimmed (Codex does it too). One blank in front makes "!…" and "/…" text;
-// one blank behind closes the completion list that a last word with "@" or "$" opens, in
-// which Enter would insert a file or a skill instead of sending (seen on 0.171). Codex
-// trims both blanks off again. Words such as "exit" are plain text to Codex. Control
-// characters are dropped by Codex, so a text with one cannot arrive unchanged: refused.
+//   - One blank in front makes "!…" and "/…" text. A paste of more than 1000 characters
+//     that begins with a command-like "/word" is a command all the same: refused.
+//   - One blank behind closes the completion list that a last word with "@" or "$" opens,
+//     in which Enter would insert a file or a skill instead of sending.
+//   - A text that a small pane could not show whole gets blanks behind it until Codex
+//     shows it as a placeholder with its length, which [Adapter.DraftMatches] can prove.
+//
+// All of it was seen on 0.171. Words such as "exit" are plain text. Control characters
+// are dropped by Codex, so a text with one cannot arrive unchanged: refused.
 func (a *Adapter) Literal(text string) (string, error) {
 	const op = "codex.literal"
 	if !utf8.ValidString(text) {
@@ -137,15 +146,33 @@ func (a *Adapter) Literal(text string) (string, error) {
 				WithHint("remove it and send again")
 		}
 	}
+	n := utf8.RuneCountInString(t)
+	if t[0] == '/' && n >= known.LongPaste && commandLike(t) {
+		return "", fault.New(fault.Invalid, op, "the text begins with %q and is too long to be taken as plain text", firstWord(t)).
+			WithHint("begin it with another word")
+	}
 	last := t[strings.LastIndexFunc(t, unicode.IsSpace)+1:]
 	if strings.HasPrefix(last, "@") || strings.HasPrefix(last, "$") {
-		t += " "
+		t, n = t+" ", n+1
 	}
 	if t[0] == '!' || t[0] == '/' {
-		t = " " + t
+		t, n = " "+t, n+1
+	}
+	if n <= known.LongPaste && t[:min(2, len(t))] != " /" && (n > longChars || strings.Count(t, "\n") >= tallLines) {
+		t += strings.Repeat(" ", known.LongPaste+1-n)
 	}
 	return t, nil
 }
+
+func firstWord(t string) string {
+	if i := strings.IndexFunc(t, unicode.IsSpace); i >= 0 {
+		t = t[:i]
+	}
+	return rollout.Clip(t, 40)
+}
+
+// commandLike reports whether the first word is "/word" and no path.
+func commandLike(t string) bool { return !strings.Contains(firstWord(t)[1:], "/") }
 
 // DraftMatches compares the composer with what was pasted, blind to white space because
 // the composer wraps at the pane's width (case T19). A long paste is shown as a

@@ -31,6 +31,7 @@ type claim struct {
 	file   int
 	turnID string // "" for 0.98, which has none
 	thread string
+	closed bool // 0.98: a later prompt came, what follows may be its answer
 }
 
 // fileState is what was read of one rollout since the anchor.
@@ -140,7 +141,7 @@ func (t *tracker) feed(n int, r rollout.Record, mark turn.LogMark) {
 }
 
 func (t *tracker) ours(n int, id string) bool {
-	return t.acc != nil && t.acc.turnID == id && (t.acc.file == n || t.acc.file == noFile)
+	return t.acc != nil && !t.acc.closed && t.acc.turnID == id && (t.acc.file == n || t.acc.file == noFile)
 }
 
 func (t *tracker) started(n int, f *fileState, r rollout.Record, mark turn.LogMark) {
@@ -156,6 +157,9 @@ func (t *tracker) started(n int, f *fileState, r rollout.Record, mark turn.LogMa
 
 func (t *tracker) user(c claim, f *fileState, r rollout.Record, mark turn.LogMark) {
 	hit := t.matches(r.ClientID, r.Text, r.Thread)
+	if t.acc != nil && t.acc.turnID == "" && t.acc.file == c.file {
+		t.acc.closed = true
+	}
 	switch {
 	case !hit:
 	case t.acc == nil:

@@ -62,7 +62,7 @@ func (a *Adapter) Submit(ctx context.Context, ref agent.Ref, anc turn.Anchor, cl
 	}
 	err = s.Call(ctx, known.MTurnStart, map[string]any{
 		"threadId": anc.ThreadID, "clientUserMessageId": clientID,
-		"input": []map[string]any{{"type": "text", "text": text}},
+		"input": []map[string]any{{"type": "text", "text": normalise(text)}},
 	}, &got)
 	if rpc := (*appserver.Error)(nil); errors.As(err, &rpc) && rpc.Refused() {
 		return not(err, "the agent's server refuses the request: %s", rollout.OneLine(rpc.Message))

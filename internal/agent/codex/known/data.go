@@ -158,7 +158,7 @@ var (
 	// interrupt)"; the bullet blinks and is absent without animations; all versions.
 	WorkingLine = regexp.MustCompile(`^(?:[•◦] )?\S.*\((?:\d+[hms] ?)+ • esc to interrupt\)`)
 	// HistoryLine begins a block of the conversation, above any dialog or composer.
-	HistoryLine = regexp.MustCompile(`^(?:[•◦✔✗■⚠╭│╰─]|› (?:\D|\d+[^.\d])|  Worked for |  >_ OpenAI Codex)`)
+	HistoryLine = regexp.MustCompile(`^(?:[•◦✔✗■⚠╭│╰]|─+$|› (?:[^\d\[]|\d+[^.\d]|\[[^x ])|  Worked for |  >_ OpenAI Codex)`)
 	// StartingFooter stands alone below the composer while no session exists yet: login,
 	// first start (0.171). With a session the model or the context is shown as well.
 	StartingFooter = "? for shortcuts"
@@ -167,6 +167,9 @@ var (
 	// PastedContent stands for a paste of more than 1000 characters (Unicode code
 	// points, measured with é and 🙂 on 0.171).
 	PastedContent = regexp.MustCompile(`^\[PastedContent(\d+)chars\]$`)
+
+	// EdgeMarks stand in the last column of a composer that is higher than its room (0.171).
+	EdgeMarks = set("↑", "↓")
 
 	TitleSpinner = regexp.MustCompile(`^[\x{2800}-\x{28FF}]( |$)`) // 0.130–
 	TitleWorking = set("Working", "Thinking")                      // run-state, 0.171
@@ -197,6 +200,11 @@ var (
 )
 
 const OneTimeKey = "y"
+
+// LongPaste is the most characters that a paste may have and be shown as text; a longer
+// one is shown as PastedContent. Seen on 0.171: the placeholder is replaced by its text
+// before commands are looked for, so a blank in front of "/word" helps only up to here.
+const LongPaste = 1000
 
 // Dialogs are the other things that take the keyboard (0.171 unless noted). Find is
 // looked for in the lines below the conversation.

@@ -141,7 +141,7 @@ func findComposer(c tmux.Capture, rows []string) (composer, bool) {
 	}
 	text := make([]string, 0, end-first+1)
 	for i := first; i <= end; i++ {
-		r := []rune(rows[i])
+		r := withoutEdgeMark([]rune(rows[i]), c.Pane.Width)
 		text = append(text, string(r[min(known.ComposerCol, len(r)):]))
 	}
 	comp.draft = strings.TrimRight(strings.Join(text, "\n"), "\n ")
@@ -151,6 +151,14 @@ func findComposer(c tmux.Capture, rows []string) (composer, bool) {
 	}
 	comp.popup = popupAbove(rows, first) || (comp.state == agent.ComposerDraft && first > 0 && slashListAbove(rows, first, comp.draft))
 	return comp, true
+}
+
+// withoutEdgeMark drops the arrow that a composer higher than its room has at its edge.
+func withoutEdgeMark(r []rune, width int) []rune {
+	if n := len(r); n > 1 && n >= width-1 && r[n-2] == ' ' && known.EdgeMarks[string(r[n-1])] {
+		return []rune(strings.TrimRight(string(r[:n-1]), " "))
+	}
+	return r
 }
 
 // composerEnd returns the last row of the composer and the footer's text. y is in it.
