@@ -32,8 +32,7 @@ func newList(deps Deps) *cobra.Command {
 			return deps.List(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f := cmd.Flags()
-	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
+	cmd.Flags().Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
 	addSocketFlag(cmd, &sockets)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
