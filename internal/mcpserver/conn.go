@@ -59,6 +59,7 @@ type conn struct {
 	pending *inflight
 	stopped <-chan struct{} // closed when nothing more is admitted
 
+	refused     int // messages, counted by the reader
 	initialized atomic.Bool
 	finished    chan struct{} // closed when the drain is over
 	result      error         // of the session; set before finished closes
@@ -233,9 +234,20 @@ func (c *conn) progress(e *entry, token json.RawMessage) func(done, total float6
 	}
 }
 
-// refuse answers a frame that is not served.
+// maxWarnings is how many refused messages are logged above debug level: a Host that
+// sends rubbish and does not read stderr must not stop us by a full pipe.
+const maxWarnings = 50
+
+// refuse answers a frame that is not served. Only the reader calls it.
 func (c *conn) refuse(r *refusal) {
-	c.log.Warn("a message was refused", "line", c.frames.line, "code", r.code, "reason", r.reason)
+	level := slog.LevelWarn
+	if c.refused++; c.refused > maxWarnings {
+		level = slog.LevelDebug
+	}
+	c.log.Log(c.base, level, "a message was refused", "line", c.frames.line, "code", r.code, "reason", r.reason)
+	if c.refused == maxWarnings {
+		c.log.Warn("further refused messages are logged at debug level only")
+	}
 	c.send(encodeError(r.id, &jsonrpc.Error{Code: r.code, Message: r.reason}))
 }
 

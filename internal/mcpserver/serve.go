@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -71,11 +72,13 @@ func Serve(ctx context.Context, cfg Config) error {
 			stop()
 		}
 		in.stop()
+		c.enforceEnd(out)
 	})
 
 	ready := &readiness{f: cfg.OnReady}
 	session, err := newServer(cfg, c, ready).Connect(ctx, c, nil)
-	if err != nil {
+	if err != nil { // our Connect never fails, and the SDK's adds nothing that can
+		close(c.finished)
 		stop()
 		running.Wait()
 		return fault.Wrap(err, fault.Internal, "mcpserver.serve", "the session could not start")
@@ -91,6 +94,18 @@ func Serve(ctx context.Context, cfg Config) error {
 	stop()
 	running.Wait()
 	return c.settle(gone)
+}
+
+// enforceEnd makes writing fail when the drain is not over DrainLimit after a stop: the
+// reader itself may be held by a queue that nobody empties.
+func (c *conn) enforceEnd(out sink) {
+	timer := time.NewTimer(DrainLimit)
+	defer timer.Stop()
+	select {
+	case <-c.finished:
+	case <-timer.C:
+		out.abort()
+	}
 }
 
 // settle gives handlers whose contexts have ended their last time and returns the result
