@@ -1,0 +1,58 @@
+package realagent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// prepareClaude writes what makes Claude Code start without questions: onboarding done,
+// the key approved, the folder trusted.
+func (a *Agent) prepareClaude() (command []string, err error) {
+	claude := filepath.Join(a.Bin, "claude")
+	out, err := exec.Command(claude, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("realagent: claude --version: %w", err)
+	}
+	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	type dict = map[string]any
+	files := map[string]any{
+		filepath.Join(a.Home, ".claude.json"): dict{
+			"numStartups": 5, "autoUpdates": false, "theme": "dark", "hasCompletedOnboarding": true, "lastOnboardingVersion": version,
+			"customApiKeyResponses": dict{"approved": []string{key[len(key)-20:]}, "rejected": []string{}},
+			"projects": dict{a.Cwd: dict{"allowedTools": []string{}, "hasTrustDialogAccepted": true,
+				"projectOnboardingSeenCount": 5, "hasCompletedProjectOnboarding": true}},
+		},
+		filepath.Join(a.AgentHome, "settings.json"): dict{"env": dict{"DISABLE_AUTOUPDATER": "1"}},
+	}
+	for path, doc := range files {
+		b, err := json.MarshalIndent(doc, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("realagent: %w", err)
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			return nil, fmt.Errorf("realagent: %w", err)
+		}
+	}
+	return []string{claude}, nil
+}
+
+// claudeReady: the status file says idle, and the screen shows the composer.
+func (a *Agent) claudeReady(ctx context.Context) (bool, error) {
+	b, err := os.ReadFile(filepath.Join(a.AgentHome, "sessions", fmt.Sprintf("%d.json", a.PanePID)))
+	if err != nil {
+		return false, err
+	}
+	var status struct {
+		Status string `json:"status"`
+	}
+	if err := json.Unmarshal(b, &status); err != nil || status.Status != "idle" {
+		return false, err
+	}
+	screen, err := a.tmux(ctx, "capture-pane", "-p", "-t", a.PaneID)
+	return strings.Contains(screen, "\n❯\u00a0"), err
+}

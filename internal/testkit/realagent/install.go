@@ -1,0 +1,100 @@
+package realagent
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// The exact versions, with the checksums of every package.
+var (
+	//go:embed package.json
+	packageJSON []byte
+	//go:embed package-lock.json
+	packageLock []byte
+)
+
+// EnvCache names the folder under which the agents are installed.
+const EnvCache = "AKK_AGENT_CACHE"
+
+const complete = ".complete" // written after a whole installation
+
+func installDir() (string, error) {
+	root := os.Getenv(EnvCache)
+	if root == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("realagent: %w; set %s", err, EnvCache)
+		}
+		root = filepath.Join(cache, "akk-agents")
+	}
+	sum := sha256.Sum256(append(append([]byte{}, packageJSON...), packageLock...))
+	return filepath.Join(root, fmt.Sprintf("%x", sum[:8])), nil
+}
+
+// Installed returns the folder with the agents' executables if they are installed.
+func Installed() (bin string, ok bool) {
+	dir, err := installDir()
+	if err != nil {
+		return "", false
+	}
+	_, err = os.Stat(filepath.Join(dir, complete))
+	return filepath.Join(dir, "node_modules", ".bin"), err == nil
+}
+
+// Install installs the agents with npm ci if they are not yet there (about 700 MB, from
+// the npm registry) and returns the folder with their executables. Several processes may
+// call it at once: one installs, the others wait for it.
+func Install(ctx context.Context) (bin string, err error) {
+	if bin, ok := Installed(); ok {
+		return bin, nil
+	}
+	dir, err := installDir()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("realagent: %w", err)
+	}
+	unlock, err := lock(filepath.Join(filepath.Dir(dir), filepath.Base(dir)+".lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if bin, ok := Installed(); ok {
+		return bin, nil
+	}
+	for name, data := range map[string][]byte{"package.json": packageJSON, "package-lock.json": packageLock} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return "", fmt.Errorf("realagent: %w", err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("realagent: npm ci in %s: %w: %s", dir, err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, complete), nil, 0o644); err != nil {
+		return "", fmt.Errorf("realagent: %w", err)
+	}
+	bin, _ = Installed()
+	return bin, nil
+}
+
+// lock waits for the exclusive lock of path.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("realagent: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("realagent: lock %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil
+}
