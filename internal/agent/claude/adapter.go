@@ -2,7 +2,7 @@ package claude
 
 import (
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/screen"
 	"github.com/agent-knock-knock/akk/internal/clock"
 	"github.com/agent-knock-knock/akk/internal/procinfo"
@@ -52,7 +52,7 @@ func New(o Options) *Adapter {
 }
 
 // Kind returns "claude".
-func (*Adapter) Kind() string { return facts.Kind }
+func (*Adapter) Kind() string { return known.Kind }
 
 // Screen classifies a capture; see [screen.Classify].
 func (*Adapter) Screen(c tmux.Capture) agent.Screen { return screen.Classify(c) }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/transcript"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -20,7 +20,7 @@ func (a *Adapter) Anchor(ctx context.Context, ref agent.Ref, n agent.Native, tex
 		return turn.Anchor{}, fault.Wrap(err, fault.Timeout, op, "the time for the agent's files is over")
 	}
 	an := turn.Anchor{
-		Agent: facts.Kind, Channel: turn.ChannelKeyboard, ThreadID: n.ThreadID,
+		Agent: known.Kind, Channel: turn.ChannelKeyboard, ThreadID: n.ThreadID,
 		RequestHash: ids.TextHash(text), ClientID: clientID,
 		Extra: map[string]string{extraCanonical: ids.TextHash(transcript.Canonical(text)), extraVersion: n.Version},
 	}

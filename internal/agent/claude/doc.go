@@ -3,7 +3,8 @@
 // It owns everything that is known of Claude Code: how its processes look, where its
 // status file and transcripts are and what their records mean, how its screens read, and
 // which text it takes as a command. All names, glyphs and limits that a release may change
-// are data in data.go.
+// are data in package known; captures are read by package screen, transcripts by package
+// transcript, and this package joins them with processes and file events.
 //
 // Claude Code has no machine channel in an interactive pane, so the package has no
 // Submitter: it proves a composer and reads records; who types is decided elsewhere. It

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -86,13 +86,13 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: filepath.Join(t.TempDir(), ".claude"), cwd: "/w", clock: newHands()}
 	r.a = New(Options{Clock: r.clock, Env: func(pid int, name string) (string, bool, error) {
-		if name == facts.ConfigDirEnv && pid == agentPID {
+		if name == known.ConfigDirEnv && pid == agentPID {
 			return r.dir, true, nil
 		}
 		return "", false, nil
 	}})
 	r.ref = agent.Ref{Cwd: r.cwd, Process: turn.Incarnation{PID: agentPID, Birth: "777@abcdef01"}}
-	if err := os.MkdirAll(filepath.Join(r.dir, facts.SessionsDir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.dir, known.SessionsDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r.say("idle", "")
@@ -100,7 +100,7 @@ func newRig(t *testing.T) *rig {
 }
 
 func (r *rig) statusPath() string {
-	return filepath.Join(r.dir, facts.SessionsDir, fmt.Sprintf("%d.json", agentPID))
+	return filepath.Join(r.dir, known.SessionsDir, fmt.Sprintf("%d.json", agentPID))
 }
 
 // say writes the status file.
@@ -128,7 +128,7 @@ func (r *rig) say(status, waiting string, change ...func(map[string]any)) {
 func (r *rig) log() string { return r.logOf(thread) }
 
 func (r *rig) logOf(id string) string {
-	return filepath.Join(projectDir(r.dir, r.cwd), id+facts.TranscriptExt)
+	return filepath.Join(projectDir(r.dir, r.cwd), id+known.TranscriptExt)
 }
 
 func (r *rig) append(text string) { r.appendTo(r.log(), text) }
@@ -210,7 +210,7 @@ func (u *run) until(what string, ok func() bool) {
 // untilQuiet waits for a condition that needs silence; the clock is moved meanwhile.
 func (u *run) untilQuiet(what string, ok func() bool) {
 	u.r.t.Helper()
-	u.poll(what, ok, facts.SafetyTick)
+	u.poll(what, ok, known.SafetyTick)
 }
 
 func (u *run) poll(what string, ok func() bool, step time.Duration) {
@@ -248,7 +248,7 @@ func (u *run) settled(n int) {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		u.r.clock.tick(facts.SafetyTick)
+		u.r.clock.tick(known.SafetyTick)
 		u.until("a look", func() bool {
 			u.r.clock.mu.Lock()
 			defer u.r.clock.mu.Unlock()

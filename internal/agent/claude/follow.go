@@ -9,7 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/transcript"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
@@ -75,7 +75,7 @@ type follower struct {
 
 func newFollower(a *Adapter, ref agent.Ref, an turn.Anchor, emit func(turn.Observation) error) (*follower, error) {
 	const op = "claude.follow"
-	if an.Agent != facts.Kind {
+	if an.Agent != known.Kind {
 		return nil, fault.New(fault.Invalid, op, "the anchor is not one of Claude Code")
 	}
 	f := &follower{
@@ -127,7 +127,7 @@ func (f *follower) loop(ctx context.Context, gone <-chan struct{}) error {
 		if err := f.scan(); err != nil || f.done {
 			return err
 		}
-		tick, stop := f.a.clock.NewTimer(facts.SafetyTick)
+		tick, stop := f.a.clock.NewTimer(known.SafetyTick)
 		over, err := f.wait(ctx, tick, gone)
 		stop()
 		if err != nil {
@@ -199,7 +199,7 @@ func (f *follower) concerns(e fsnotify.Event) bool {
 	if e.Op.Has(fsnotify.Create) && filepath.Ext(e.Name) == "" {
 		return true // perhaps a directory on the way to ours
 	}
-	return !f.bound && strings.HasSuffix(e.Name, facts.TranscriptExt)
+	return !f.bound && strings.HasSuffix(e.Name, known.TranscriptExt)
 }
 
 // scan reads everything that is new and says what it proves.
@@ -214,7 +214,7 @@ func (f *follower) scan() error {
 	if err := f.quiet(now); err != nil || f.done {
 		return err
 	}
-	if f.noise && now.Sub(f.lastNoise) >= facts.ActivityRate {
+	if f.noise && now.Sub(f.lastNoise) >= known.ActivityRate {
 		f.noise, f.lastNoise = false, now
 		return f.send(turn.Observation{Kind: turn.ObsActivity, Source: transcript.Source, ThreadID: f.anchor.ThreadID})
 	}
@@ -280,11 +280,11 @@ func (f *follower) read(s *stream) (out []turn.Observation, grew bool) {
 
 // discover adds transcripts that appeared after the anchor while the thread is not known.
 func (f *follower) discover() {
-	if f.bound || len(f.anchor.Candidates) >= facts.MaxCandidates {
+	if f.bound || len(f.anchor.Candidates) >= known.MaxCandidates {
 		return // with a cut list, an unknown file is not proved to be new
 	}
 	for _, p := range candidates(f.anchor.Extra[extraProjectDir]) {
-		if !f.known[p] && len(f.streams) < 2*facts.MaxCandidates {
+		if !f.known[p] && len(f.streams) < 2*known.MaxCandidates {
 			f.add(turn.LogMark{Path: p}, false)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/transcript"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
@@ -151,7 +151,7 @@ func TestVirginSessionIsFollowedFromItsFirstByteE05(t *testing.T) {
 func TestVirginSessionWrittenToAnotherProjectDirectoryIsFound(t *testing.T) {
 	r := newRig(t)
 	u := r.follow(r.anchor("hello"))
-	other := filepath.Join(r.dir, facts.ProjectsDir, "-elsewhere", thread+facts.TranscriptExt)
+	other := filepath.Join(r.dir, known.ProjectsDir, "-elsewhere", thread+known.TranscriptExt)
 	r.appendTo(other, prompt("u1", "", "hello")+answer("a1", "u1", "hi")+endOf("s1", "a1"))
 	u.untilQuiet("completion", func() bool { return u.has(turn.ObsCompleted, "") })
 	u.expect("accepted", "completed hi")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/transcript"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
@@ -44,7 +44,7 @@ func (a *Adapter) Identify(ctx context.Context, ref agent.Ref) (agent.Native, er
 		Mode: "interactive", Channel: turn.ChannelKeyboard, Thread: agent.ThreadUnavailable, Activity: agent.ActivityUnknown,
 		Extra: map[string]string{
 			extraConfigDir:  dir,
-			extraStatus:     filepath.Join(dir, facts.SessionsDir, fmt.Sprintf("%d.json", ref.Process.PID)),
+			extraStatus:     filepath.Join(dir, known.SessionsDir, fmt.Sprintf("%d.json", ref.Process.PID)),
 			extraProjectDir: projectDir(dir, ref.Cwd),
 		},
 	}
@@ -72,11 +72,11 @@ func (a *Adapter) Identify(ctx context.Context, ref agent.Ref) (agent.Native, er
 
 // readWholeStatus reads the status file again, a few times, while it is being rewritten.
 func (a *Adapter) readWholeStatus(ctx context.Context, path string) (s status, err error) {
-	for range facts.StatusReads {
+	for range known.StatusReads {
 		if s, err = readStatus(path); err == nil || !fault.Is(err, fault.Unavailable) {
 			return s, err
 		}
-		c, stop := a.clock.NewTimer(facts.StatusRetry)
+		c, stop := a.clock.NewTimer(known.StatusRetry)
 		select {
 		case <-ctx.Done():
 			stop()
@@ -105,7 +105,7 @@ func resolveThread(n agent.Native, s status, ref agent.Ref) agent.Native {
 	switch {
 	case s.activity() == agent.ActivityUnknown:
 		n.Reason = fmt.Sprintf("the status file says %q, which is not known", s.Status)
-	case s.Status == facts.StatusShell:
+	case s.Status == known.StatusShell:
 		n.Reason = "a background shell is running"
 	case s.WaitingFor != "":
 		n.Reason = "waiting for: " + transcript.OneLine(s.WaitingFor)
@@ -116,7 +116,7 @@ func resolveThread(n agent.Native, s status, ref agent.Ref) agent.Native {
 // configDir returns the agent's configuration directory as its own environment names it.
 func (a *Adapter) configDir(pid int) (string, error) {
 	const op = "claude.config_dir"
-	dir, ok, err := a.env(pid, facts.ConfigDirEnv)
+	dir, ok, err := a.env(pid, known.ConfigDirEnv)
 	if err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, op, "the environment of process %d cannot be read", pid).
 			WithHint("run the Bridge as the user who runs Claude Code")
@@ -125,8 +125,8 @@ func (a *Adapter) configDir(pid int) (string, error) {
 		return filepath.Clean(norm.NFC.String(dir)), nil
 	}
 	if ok && dir != "" {
-		return "", fault.New(fault.Unavailable, op, "%s of process %d is not an absolute path", facts.ConfigDirEnv, pid).
-			WithHint("set %s to an absolute path", facts.ConfigDirEnv)
+		return "", fault.New(fault.Unavailable, op, "%s of process %d is not an absolute path", known.ConfigDirEnv, pid).
+			WithHint("set %s to an absolute path", known.ConfigDirEnv)
 	}
 	home, ok, err := a.env(pid, "HOME")
 	if err != nil {
@@ -134,9 +134,9 @@ func (a *Adapter) configDir(pid int) (string, error) {
 	}
 	if !ok || !filepath.IsAbs(home) {
 		return "", fault.New(fault.Unavailable, op, "process %d has no absolute HOME", pid).
-			WithHint("start Claude Code with HOME or %s set", facts.ConfigDirEnv)
+			WithHint("start Claude Code with HOME or %s set", known.ConfigDirEnv)
 	}
-	return filepath.Join(home, facts.ConfigDirName), nil
+	return filepath.Join(home, known.ConfigDirName), nil
 }
 
 // versionOf reads the version from the executable's path, "" when it does not say.
@@ -145,26 +145,26 @@ func (a *Adapter) versionOf(pid int) string {
 	if err != nil {
 		return ""
 	}
-	if m := facts.NativeInstall.FindStringSubmatch(p.Exe); m != nil {
+	if m := known.NativeInstall.FindStringSubmatch(p.Exe); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
 func projectDir(configDir, cwd string) string {
-	return filepath.Join(configDir, facts.ProjectsDir, projectSlug(cwd))
+	return filepath.Join(configDir, known.ProjectsDir, projectSlug(cwd))
 }
 
 // findTranscript returns the transcript of a session, and whether it exists. A session
 // keeps its file when its directory changes, so another project's directory is searched
 // for the exact id before the expected path is returned as absent.
 func findTranscript(configDir, cwd, sessionID string) (string, bool) {
-	name := sessionID + facts.TranscriptExt
+	name := sessionID + known.TranscriptExt
 	expected := filepath.Join(projectDir(configDir, cwd), name)
 	if isRegular(expected) {
 		return expected, true
 	}
-	root := filepath.Join(configDir, facts.ProjectsDir)
+	root := filepath.Join(configDir, known.ProjectsDir)
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return expected, false
@@ -192,7 +192,7 @@ func isRegular(path string) bool {
 }
 
 // candidates lists the transcripts of a project directory, the newest first, at most
-// facts.MaxCandidates of them.
+// known.MaxCandidates of them.
 func candidates(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -204,7 +204,7 @@ func candidates(dir string) []string {
 	}
 	var all []dated
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), facts.TranscriptExt)
+		id, ok := strings.CutSuffix(e.Name(), known.TranscriptExt)
 		if !ok || !sessionIDShape.MatchString(id) || !e.Type().IsRegular() {
 			continue
 		}
@@ -218,8 +218,8 @@ func candidates(dir string) []string {
 		}
 		return all[i].path < all[j].path
 	})
-	if len(all) > facts.MaxCandidates {
-		all = all[:facts.MaxCandidates]
+	if len(all) > known.MaxCandidates {
+		all = all[:known.MaxCandidates]
 	}
 	out := make([]string, len(all))
 	for i, d := range all {

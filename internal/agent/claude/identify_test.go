@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/procinfo"
@@ -108,7 +108,7 @@ func TestTornStatusFileIsReadAgain(t *testing.T) {
 	if err := os.WriteFile(r.statusPath(), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.clock.tick(facts.StatusRetry)
+	r.clock.tick(known.StatusRetry)
 	if n := <-got; n.Thread != agent.ThreadResolved {
 		t.Errorf("got %+v", n)
 	}
@@ -116,7 +116,7 @@ func TestTornStatusFileIsReadAgain(t *testing.T) {
 
 func TestHugeStatusFileIsNotRead(t *testing.T) {
 	r := newRig(t)
-	if err := os.WriteFile(r.statusPath(), []byte(`{"pid":1,"x":"`+strings.Repeat("x", facts.MaxStatusFile)+`"}`), 0o600); err != nil {
+	if err := os.WriteFile(r.statusPath(), []byte(`{"pid":1,"x":"`+strings.Repeat("x", known.MaxStatusFile)+`"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readStatus(r.statusPath()); !fault.Is(err, fault.Unavailable) {
@@ -131,20 +131,20 @@ func TestConfigDirComesFromTheProcessNotFromUs(t *testing.T) {
 		v, ok := env[name]
 		return v, ok, fail
 	}})
-	t.Setenv(facts.ConfigDirEnv, "/ours")
+	t.Setenv(known.ConfigDirEnv, "/ours")
 	env["HOME"] = "/home/them"
 	if d, err := a.configDir(1); err != nil || d != "/home/them/.claude" {
 		t.Errorf("%q, %v", d, err)
 	}
-	env[facts.ConfigDirEnv] = "/srv/claude/"
+	env[known.ConfigDirEnv] = "/srv/claude/"
 	if d, err := a.configDir(1); err != nil || d != "/srv/claude" {
 		t.Errorf("%q, %v", d, err)
 	}
-	env[facts.ConfigDirEnv] = "relative"
+	env[known.ConfigDirEnv] = "relative"
 	if _, err := a.configDir(1); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("relative: %v", err)
 	}
-	delete(env, facts.ConfigDirEnv)
+	delete(env, known.ConfigDirEnv)
 	delete(env, "HOME")
 	if _, err := a.configDir(1); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("no HOME: %v", err)
@@ -157,12 +157,12 @@ func TestConfigDirComesFromTheProcessNotFromUs(t *testing.T) {
 
 func TestTranscriptOfAMovedSessionIsFoundByItsIDOnlyWhenItIsUnique(t *testing.T) {
 	r := newRig(t)
-	elsewhere := filepath.Join(r.dir, facts.ProjectsDir, "-old-place", thread+facts.TranscriptExt)
+	elsewhere := filepath.Join(r.dir, known.ProjectsDir, "-old-place", thread+known.TranscriptExt)
 	r.appendTo(elsewhere, prompt("u", "", "x"))
 	if n := r.identify(); n.LogPath != elsewhere {
 		t.Errorf("log %q", n.LogPath)
 	}
-	r.appendTo(filepath.Join(r.dir, facts.ProjectsDir, "-third-place", thread+facts.TranscriptExt), "x\n")
+	r.appendTo(filepath.Join(r.dir, known.ProjectsDir, "-third-place", thread+known.TranscriptExt), "x\n")
 	if n := r.identify(); n.LogPath != "" {
 		t.Errorf("two files: %q", n.LogPath)
 	}

@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/procinfo"
 )
 
@@ -23,17 +23,17 @@ func programArgs(p procinfo.Process) ([]string, bool) {
 	}
 	argv0 := path.Base(p.Args[0])
 	switch {
-	case isProgramName(argv0), facts.NativeInstall.MatchString(p.Exe), facts.NativeInstall.MatchString(p.Args[0]):
+	case isProgramName(argv0), known.NativeInstall.MatchString(p.Exe), known.NativeInstall.MatchString(p.Args[0]):
 		if p.Exe != "" && isInterpreter(p.Exe) && !isProgramName(argv0) {
 			return nil, false
 		}
 		return p.Args[1:], true
-	case facts.ScriptRunners[argv0]:
+	case known.ScriptRunners[argv0]:
 		for i, a := range p.Args[1:] {
 			if strings.HasPrefix(a, "-") {
 				continue
 			}
-			if facts.ScriptInstall.MatchString(a) || path.Base(a) == facts.ProgramName {
+			if known.ScriptInstall.MatchString(a) || path.Base(a) == known.ProgramName {
 				return p.Args[i+2:], true
 			}
 			return nil, false
@@ -43,7 +43,7 @@ func programArgs(p procinfo.Process) ([]string, bool) {
 }
 
 func isProgramName(base string) bool {
-	return base == facts.ProgramName || base == facts.ProgramNameExe
+	return base == known.ProgramName || base == known.ProgramNameExe
 }
 
 func isInterpreter(exe string) bool {
@@ -65,15 +65,15 @@ func interactive(args []string) bool {
 		}
 		if strings.HasPrefix(a, "-") {
 			name, _, joined := strings.Cut(a, "=")
-			if facts.BatchFlags[name] {
+			if known.BatchFlags[name] {
 				return false
 			}
-			if !joined && facts.ValueFlags[name] {
+			if !joined && known.ValueFlags[name] {
 				i++
 			}
 			continue
 		}
-		if first && facts.BatchCommands[a] {
+		if first && known.BatchCommands[a] {
 			return false
 		}
 		first = false

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/transcript"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -36,7 +36,7 @@ func (f *follower) scanStatus() error {
 		return nil
 	}
 	v := &f.status
-	changed := !v.seen && s.Status == facts.StatusWaiting ||
+	changed := !v.seen && s.Status == known.StatusWaiting ||
 		v.seen && (s.Status != v.last.Status || s.WaitingFor != v.last.WaitingFor || s.SessionID != v.last.SessionID)
 	v.seen, v.last = true, s
 	switch s.activity() {
@@ -69,14 +69,14 @@ func (f *follower) quiet(now time.Time) error {
 	if !c.Open() {
 		return nil
 	}
-	if c.Superseded() && now.Sub(f.lastGrow) >= facts.SettleAfter {
+	if c.Superseded() && now.Sub(f.lastGrow) >= known.SettleAfter {
 		return f.sendAll(c.Settle())
 	}
 	if !c.Accepted() && f.status.seen && f.otherSession() {
 		return f.tell(codeThreadChanged, "the pane shows another session, and the request is not in the anchored one")
 	}
 	idle := f.status.idleSince
-	if idle.IsZero() || now.Sub(idle) < facts.IdleGrace || now.Sub(f.lastGrow) < facts.IdleGrace {
+	if idle.IsZero() || now.Sub(idle) < known.IdleGrace || now.Sub(f.lastGrow) < known.IdleGrace {
 		return nil
 	}
 	if !c.Accepted() {
@@ -103,7 +103,7 @@ func (f *follower) endsByRecord() bool {
 	if v == "" {
 		v = f.anchor.Extra[extraVersion]
 	}
-	for _, p := range facts.TurnEndVersions {
+	for _, p := range known.TurnEndVersions {
 		if strings.HasPrefix(v, p) {
 			return true
 		}

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 )
 
 // projectSlug returns the directory name that Claude Code gives the transcripts of a
 // working directory. Every UTF-16 unit that is not an ASCII letter or digit becomes "-"
-// (so a rune outside the BMP gives two); more than facts.SlugMaxUnits are cut, and a hash of
+// (so a rune outside the BMP gives two); more than known.SlugMaxUnits are cut, and a hash of
 // the whole path is appended. Two directories may share a slug; session ids tell them
 // apart.
 func projectSlug(cwd string) string {
@@ -24,7 +24,7 @@ func projectSlug(cwd string) string {
 		b.WriteByte('-')
 	}
 	s := b.String()
-	if len(s) <= facts.SlugMaxUnits {
+	if len(s) <= known.SlugMaxUnits {
 		return s
 	}
 	var h int32
@@ -35,5 +35,5 @@ func projectSlug(cwd string) string {
 	if abs < 0 {
 		abs = -abs
 	}
-	return s[:facts.SlugMaxUnits] + "-" + strconv.FormatInt(abs, 36)
+	return s[:known.SlugMaxUnits] + "-" + strconv.FormatInt(abs, 36)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -43,12 +43,12 @@ func readStatus(path string) (status, error) {
 		return status{}, fault.Wrap(err, code, op, "there is no readable status file of the agent")
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, facts.MaxStatusFile+1))
+	b, err := io.ReadAll(io.LimitReader(f, known.MaxStatusFile+1))
 	if err != nil {
 		return status{}, fault.Wrap(err, fault.Unavailable, op, "the status file cannot be read")
 	}
-	if len(b) > facts.MaxStatusFile {
-		return status{}, fault.New(fault.Unavailable, op, "the status file is larger than %d bytes", facts.MaxStatusFile)
+	if len(b) > known.MaxStatusFile {
+		return status{}, fault.New(fault.Unavailable, op, "the status file is larger than %d bytes", known.MaxStatusFile)
 	}
 	var s status
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -64,7 +64,7 @@ func (s status) foreign(p turn.Incarnation) string {
 	if s.PID != p.PID {
 		return "the status file names another process"
 	}
-	if s.Kind != "" && s.Kind != facts.StatusKindInteractive {
+	if s.Kind != "" && s.Kind != known.StatusKindInteractive {
 		return "the status file is of a session that is not interactive"
 	}
 	ticks, _, _ := strings.Cut(p.Birth, "@")
@@ -86,11 +86,11 @@ func decimal(s string) bool {
 // Rewind dialog, during which it says idle: the screen must agree before input.
 func (s status) activity() agent.Activity {
 	switch s.Status {
-	case facts.StatusIdle, facts.StatusShell:
+	case known.StatusIdle, known.StatusShell:
 		return agent.ActivityIdle
-	case facts.StatusBusy:
+	case known.StatusBusy:
 		return agent.ActivityWorking
-	case facts.StatusWaiting:
+	case known.StatusWaiting:
 		return agent.ActivityWaiting
 	}
 	return agent.ActivityUnknown

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 )
 
@@ -48,14 +48,14 @@ func findComposer(c tmux.Capture) (box, string) {
 // and the input line of the agents view are the same glyph with a plain blank. The U+00A0
 // of an empty composer may have been trimmed from the plain line; the styled one has it.
 func isPromptLine(c tmux.Capture, i int) bool {
-	rest, ok := strings.CutPrefix(c.Lines[i], string(facts.PromptGlyph))
+	rest, ok := strings.CutPrefix(c.Lines[i], string(known.PromptGlyph))
 	if !ok {
 		return false
 	}
 	if rest == "" && i < len(c.Styled) {
-		return strings.Contains(c.Styled[i], string(facts.PromptGlyph)+string(facts.Nbsp))
+		return strings.Contains(c.Styled[i], string(known.PromptGlyph)+string(known.Nbsp))
 	}
-	return strings.HasPrefix(rest, string(facts.Nbsp))
+	return strings.HasPrefix(rest, string(known.Nbsp))
 }
 
 // isContinuation reports whether a line may be a further line of a draft: indented by two,
@@ -66,18 +66,18 @@ func isContinuation(line string) bool {
 
 // isRule reports whether a line is a horizontal rule. A rule may carry a short label.
 func isRule(line string) bool {
-	if !strings.HasPrefix(line, string(facts.RuleRune)) {
+	if !strings.HasPrefix(line, string(known.RuleRune)) {
 		return false
 	}
 	rules, others := 0, 0
 	for _, r := range line {
-		if r == facts.RuleRune {
+		if r == known.RuleRune {
 			rules++
 		} else {
 			others++
 		}
 	}
-	return rules >= facts.RuleMin && rules > others
+	return rules >= known.RuleMin && rules > others
 }
 
 // draft returns the text in the composer, without the prompt, the indentation and
@@ -97,14 +97,14 @@ func draft(c tmux.Capture, b box) string {
 			text = typedText(cells(c.Styled[i], &dim, &reverse))
 		}
 		if i == b.prompt {
-			text = strings.TrimPrefix(text, string(facts.PromptGlyph))
-			text = strings.TrimPrefix(text, string(facts.Nbsp))
+			text = strings.TrimPrefix(text, string(known.PromptGlyph))
+			text = strings.TrimPrefix(text, string(known.Nbsp))
 		} else {
 			text = strings.TrimPrefix(text, "  ")
 		}
 		out = append(out, text)
 	}
-	return strings.TrimRight(strings.Join(out, "\n"), " \n"+string(facts.Nbsp))
+	return strings.TrimRight(strings.Join(out, "\n"), " \n"+string(known.Nbsp))
 }
 
 // composerState classifies the proved composer.

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
+	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -49,8 +50,8 @@ func readDialog(c tmux.Capture, noComposer string) agent.Screen {
 
 // dialogFooter returns the dialog footer at the end of the screen, or "".
 func dialogFooter(lines []string) string {
-	for _, l := range lastLines(lines, facts.DialogTail) {
-		for _, m := range facts.DialogFooters {
+	for _, l := range lastLines(lines, known.DialogTail) {
+		for _, m := range known.DialogFooters {
 			if strings.Contains(l, m) {
 				return m
 			}
@@ -66,7 +67,7 @@ func dialogFooter(lines []string) string {
 func lastChoices(c tmux.Capture) []choice {
 	var block []choice
 	for i, l := range c.Lines {
-		m := facts.OptionLine.FindStringSubmatch(l)
+		m := known.OptionLine.FindStringSubmatch(l)
 		if m == nil {
 			continue
 		}
@@ -124,7 +125,7 @@ func describe(c tmux.Capture, choices []choice) turn.Prompt {
 	question, at := approvalQuestion(c.Lines, top, choices[0].line)
 	switch {
 	case question != "":
-		p.Kind, p.Title = turn.PromptApproval, question
+		p.Kind, p.Title = turn.PromptApproval, redact.String(question)
 		p.Detail = detail(c.Lines[top:at])
 		for i := range choices {
 			choices[i].label = wrappedLabel(c.Lines, choices, i)
@@ -139,9 +140,9 @@ func describe(c tmux.Capture, choices []choice) turn.Prompt {
 	default:
 		p.Reason = "only a person may answer this dialog"
 	}
-	p.Title = titleLine(c.Lines, top, choices[0].line)
+	p.Title = redact.String(titleLine(c.Lines, top, choices[0].line))
 	for _, ch := range choices {
-		p.Options = append(p.Options, turn.PromptOption{Label: ch.label})
+		p.Options = append(p.Options, turn.PromptOption{Label: redact.String(ch.label)})
 	}
 	return p
 }
@@ -172,7 +173,7 @@ func approvalQuestion(lines []string, top, firstOption int) (string, int) {
 			break
 		}
 		text = strings.TrimSpace(l + " " + text)
-		for _, q := range facts.ApprovalQuestions {
+		for _, q := range known.ApprovalQuestions {
 			if strings.HasPrefix(l, q) && strings.HasSuffix(text, "?") {
 				return text, i
 			}
@@ -187,10 +188,10 @@ func approvalOptions(choices []choice) []turn.PromptOption {
 	var out []turn.PromptOption
 	for _, ch := range choices {
 		out = append(out, turn.PromptOption{
-			Label:   ch.label,
+			Label:   redact.String(ch.label),
 			Key:     fmt.Sprint(ch.number),
-			OneTime: ch.label == facts.LabelYes,
-			Reject:  strings.HasPrefix(ch.label, facts.LabelNoPrefix),
+			OneTime: ch.label == known.LabelYes,
+			Reject:  strings.HasPrefix(ch.label, known.LabelNoPrefix),
 		})
 	}
 	return out
@@ -201,15 +202,15 @@ func notApprovable(choices []choice, whole bool) string {
 	if !whole {
 		return "the beginning of the prompt is not on the screen"
 	}
-	if choices[0].label != facts.LabelYes {
+	if choices[0].label != known.LabelYes {
 		return "the first choice is not the one-time yes"
 	}
 	for _, ch := range choices[1:] {
-		if ch.label == facts.LabelYes {
+		if ch.label == known.LabelYes {
 			return "there is more than one yes"
 		}
 	}
-	if !strings.HasPrefix(choices[len(choices)-1].label, facts.LabelNoPrefix) {
+	if !strings.HasPrefix(choices[len(choices)-1].label, known.LabelNoPrefix) {
 		return "the last choice is not a refusal"
 	}
 	if !choices[0].selected {
@@ -220,7 +221,7 @@ func notApprovable(choices []choice, whole bool) string {
 
 func isQuestion(region []string) bool {
 	for _, l := range region {
-		for _, m := range facts.QuestionMarks {
+		for _, m := range known.QuestionMarks {
 			if strings.Contains(l, m) {
 				return true
 			}
@@ -255,20 +256,22 @@ func detail(lines []string) string {
 		}
 		out = append(out, l)
 	}
-	return cutBytes(strings.Join(out, "\n"), facts.ExcerptMax)
+	return cutBytes(redact.String(strings.Join(out, "\n")), known.ExcerptMax)
 }
 
 // fingerprint is over the agent, the endpoint and the prompt region alone: output that
 // scrolls above an open prompt does not change it, any byte of the prompt does (T20).
 func fingerprint(p tmux.Pane, region []string) string {
 	h := sha256.New()
-	for _, s := range append([]string{"akk-prompt/1", facts.Kind, p.Socket, p.ID, fmt.Sprint(p.PID)}, region...) {
+	for _, s := range append([]string{"akk-prompt/1", known.Kind, p.Socket, p.ID, fmt.Sprint(p.PID)}, region...) {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func excerpt(region []string) string { return cutBytes(strings.Join(region, "\n"), facts.ExcerptMax) }
+func excerpt(region []string) string {
+	return cutBytes(redact.String(strings.Join(region, "\n")), known.ExcerptMax)
+}
 
 func trimBlank(lines []string) []string {
 	out := make([]string, 0, len(lines))

@@ -154,6 +154,21 @@ func TestApprovalTellsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestSecretInAPromptIsMaskedAndStillPartOfTheFingerprint(t *testing.T) {
+	secret := "sk-ant-" + "api03-abcdefghijklmnopqrstuvwxyz0123456789"
+	c := load(t, "rig-03-permission-dialog")
+	for i, l := range c.Lines {
+		c.Lines[i] = strings.Replace(l, "made-by-claude.txt", secret, 1)
+	}
+	p := prompt(t, Classify(c))
+	if strings.Contains(p.Excerpt+p.Detail+p.Title, secret) {
+		t.Errorf("shown: %q", p.Detail)
+	}
+	if p.Fingerprint == prompt(t, Classify(load(t, "rig-03-permission-dialog"))).Fingerprint {
+		t.Error("the same fingerprint")
+	}
+}
+
 func TestRewindSaysIdleInTheStatusFileAndIsADialogOnTheScreen(t *testing.T) {
 	if s := Classify(load(t, "cli-rewind")); s.State != agent.ScreenDialog || s.Composer != agent.ComposerAbsent {
 		t.Errorf("got %s, %s", s.State, s.Composer)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 )
 
@@ -43,13 +43,13 @@ func Classify(c tmux.Capture) agent.Screen {
 
 // foreignComposer returns the mark of a view whose input line is not this session's.
 func foreignComposer(c tmux.Capture) string {
-	for _, m := range facts.ForeignTitles {
+	for _, m := range known.ForeignTitles {
 		if strings.HasSuffix(c.Pane.Title, m) {
 			return m
 		}
 	}
 	for i := len(c.Lines) - 1; i >= 0 && !isRule(c.Lines[i]); i-- {
-		for _, m := range facts.ForeignFooters {
+		for _, m := range known.ForeignFooters {
 			if strings.Contains(c.Lines[i], m) {
 				return m
 			}
@@ -61,11 +61,11 @@ func foreignComposer(c tmux.Capture) string {
 // working says why the screen is working, or "". The live region is what stands right
 // above the composer, and the footer below it; anything further up is history (T15).
 func working(c tmux.Capture, b box) string {
-	if r, _ := utf8.DecodeRuneInString(c.Pane.Title); r >= facts.BrailleLow && r <= facts.BrailleHigh {
+	if r, _ := utf8.DecodeRuneInString(c.Pane.Title); r >= known.BrailleLow && r <= known.BrailleHigh {
 		return "the title shows a spinner"
 	}
 	for _, l := range c.Lines[b.bottom+1:] {
-		for _, m := range facts.WorkingFooters {
+		for _, m := range known.WorkingFooters {
 			if strings.Contains(l, m) {
 				return "the footer says " + m
 			}
@@ -88,15 +88,15 @@ func working(c tmux.Capture, b box) string {
 // between releases, so the shape decides.
 func isSpinner(line string) bool {
 	r, _ := utf8.DecodeRuneInString(line)
-	if strings.ContainsRune(facts.AnswerGlyphs, r) || !spinnerStart(r) {
+	if strings.ContainsRune(known.AnswerGlyphs, r) || !spinnerStart(r) {
 		return false
 	}
-	for _, m := range facts.RetryMarks {
+	for _, m := range known.RetryMarks {
 		if strings.Contains(line, m) {
 			return true
 		}
 	}
-	return facts.SpinnerLine.MatchString(line)
+	return known.SpinnerLine.MatchString(line)
 }
 
 func spinnerStart(r rune) bool { return r > 0x7f || r == '*' || r == '+' || r == '.' }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
@@ -34,11 +34,11 @@ func Literal(text string) (string, error) {
 	if trimmed == "" {
 		return "", fault.New(fault.Invalid, op, "the text is empty").WithHint("send at least one word")
 	}
-	if facts.ExitWords[trimmed] {
+	if known.ExitWords[trimmed] {
 		return "", fault.New(fault.Invalid, op, "Claude Code quits when the whole prompt is %q", trimmed).
 			WithHint("put the word into a sentence")
 	}
-	if strings.IndexByte(facts.CommandGlyphs, text[0]) >= 0 {
+	if strings.IndexByte(known.CommandGlyphs, text[0]) >= 0 {
 		text = " " + text
 	}
 	last := text[strings.LastIndexAny(text, " \t\n")+1:]
@@ -76,7 +76,7 @@ func DraftMatches(s agent.Screen, pasted string) agent.Match {
 		return agent.MatchUnknown
 	}
 	pasted = strings.ReplaceAll(pasted, "\r\n", "\n")
-	if m := facts.PastedMark.FindStringSubmatch(unwrapped(s.Draft)); m != nil && !facts.PastedMark.MatchString(strings.TrimSpace(pasted)) {
+	if m := known.PastedMark.FindStringSubmatch(unwrapped(s.Draft)); m != nil && !known.PastedMark.MatchString(strings.TrimSpace(pasted)) {
 		return matchCollapsed(m[1], pasted)
 	}
 	if strings.Contains(s.Draft, "[Pasted text #") && !strings.Contains(pasted, "[Pasted text #") {
@@ -104,7 +104,7 @@ func matchCollapsed(lines, pasted string) agent.Match {
 	switch {
 	case shown != newlines:
 		return agent.MatchNo
-	case newlines > facts.PasteInlineNewlines || utf8.RuneCountInString(pasted) > facts.PasteInlineChars:
+	case newlines > known.PasteInlineNewlines || utf8.RuneCountInString(pasted) > known.PasteInlineChars:
 		return agent.MatchYes
 	}
 	return agent.MatchUnknown // this text should have been shown

@@ -1,7 +1,7 @@
 package transcript
 
 import (
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -25,6 +25,9 @@ const (
 	CodeDegradedEnd  = "end_by_idle_status"
 	CodeEndAtExit    = "end_at_exit"
 )
+
+// errorUnknown is what the agent calls an error without a name.
+const errorUnknown = "unknown"
 
 // Wanted is how a record's text is recognised as the request.
 type Wanted struct {
@@ -63,7 +66,6 @@ type Chain struct {
 	tools    map[string]bool   // tool_use ids: true while unresolved
 
 	superseded bool // another prompt was submitted before our turn ended
-	queued     bool
 	dead       bool // the evidence cannot be trusted; nothing more is concluded
 	final      bool // a final observation was emitted
 }
@@ -93,11 +95,8 @@ func (c *Chain) Feed(r Record, at turn.LogMark) []turn.Observation {
 	if !c.Open() || c.want.Thread != "" && r.SessionID != "" && r.SessionID != c.want.Thread {
 		return nil
 	}
-	if r.Type == facts.RecQueue {
-		if r.Operation == facts.QueueEnqueue && c.want.matches(r.Content.joined("\n")) {
-			c.queued = true
-		}
-		return nil
+	if r.Type == known.RecQueue {
+		return nil // parked behind a running turn, or taken from there: a prompt record says what became of it
 	}
 	var out []turn.Observation
 	if text, ok := r.humanPrompt(); ok {
@@ -108,7 +107,7 @@ func (c *Chain) Feed(r Record, at turn.LogMark) []turn.Observation {
 	if r.UUID == "" || r.IsSidechain || !c.Open() {
 		return out
 	}
-	if c.held >= facts.MaxChainRecords {
+	if c.held >= known.MaxChainRecords {
 		return append(out, c.Poison(at, CodeTooLong, "the turn has more records than can be followed"))
 	}
 	c.held++
@@ -122,8 +121,8 @@ func (c *Chain) Feed(r Record, at turn.LogMark) []turn.Observation {
 
 // slim drops what the graph does not need.
 func slim(r Record) Record {
-	r.Content, r.Attachment = jsonContent{}, attachment{}
-	if r.Type != facts.RecAssistant && !r.interrupt() {
+	r.Attachment = attachment{}
+	if r.Type != known.RecAssistant && !r.interrupt() {
 		for i := range r.Message.Content.blocks {
 			r.Message.Content.blocks[i].Text = ""
 		}
@@ -173,7 +172,7 @@ func (c *Chain) join(n node, at turn.LogMark) []turn.Observation {
 		}
 		c.nodes[n.rec.UUID] = n
 		c.kids[n.parent]++
-		if n.rec.Type != facts.RecSystem {
+		if n.rec.Type != known.RecSystem {
 			c.work[n.parent]++
 		}
 		out = append(out, c.conclude(n, at)...)
@@ -190,16 +189,16 @@ func (c *Chain) join(n node, at turn.LogMark) []turn.Observation {
 func (c *Chain) conclude(n node, at turn.LogMark) []turn.Observation {
 	r := n.rec
 	switch r.Type {
-	case facts.RecAssistant:
+	case known.RecAssistant:
 		c.lastText = r.UUID
 		for _, b := range r.Message.Content.blocks {
-			if b.Type == facts.StopToolUse && b.ID != "" {
+			if b.Type == known.StopToolUse && b.ID != "" {
 				if _, seen := c.tools[b.ID]; !seen {
 					c.tools[b.ID] = true
 				}
 			}
 		}
-	case facts.RecUser:
+	case known.RecUser:
 		for _, b := range r.Message.Content.blocks {
 			if b.ToolUseID != "" {
 				c.tools[b.ToolUseID] = false
@@ -211,8 +210,8 @@ func (c *Chain) conclude(n node, at turn.LogMark) []turn.Observation {
 			c.final = true
 			return []turn.Observation{o}
 		}
-	case facts.RecSystem:
-		if r.Subtype == facts.SubTurnDuration {
+	case known.RecSystem:
+		if r.Subtype == known.SubTurnDuration {
 			return c.end(n, at)
 		}
 	}
@@ -261,7 +260,7 @@ func (c *Chain) answerAbove(uuid string) (Record, bool) {
 		if !ok {
 			return Record{}, false
 		}
-		if n.rec.Type == facts.RecAssistant {
+		if n.rec.Type == known.RecAssistant {
 			return n.rec, true
 		}
 		if uuid == c.prompt {
@@ -281,7 +280,7 @@ func (c *Chain) finish(last Record, at turn.LogMark, code string) turn.Observati
 	switch reason := last.Message.StopReason; {
 	case last.IsAPIError:
 		o.Kind, o.Code, o.Detail = turn.ObsFailed, CodeAPIError, OneLine(text)
-		if last.Error != "" {
+		if last.Error != "" && last.Error != errorUnknown {
 			o.Code = string(last.Error)
 		}
 		if last.APIErrorStatus != "" {
@@ -289,7 +288,7 @@ func (c *Chain) finish(last Record, at turn.LogMark, code string) turn.Observati
 		}
 		o.Detail = OneLine(o.Detail)
 		return o
-	case reason != "" && reason != facts.StopEndTurn && reason != facts.StopSequence && reason != facts.StopToolUse:
+	case reason != "" && reason != known.StopEndTurn && reason != known.StopSequence && reason != known.StopToolUse:
 		o.Kind, o.Code = turn.ObsFailed, CodeStopped+OneLine(reason)
 		o.Detail = "the answer ended by " + OneLine(reason)
 		return o
@@ -309,7 +308,7 @@ func (c *Chain) answerText(last Record) string {
 		}
 		n := c.nodes[uuid]
 		up, ok := c.nodes[n.parent]
-		if !ok || up.rec.Type != facts.RecAssistant || up.rec.Message.ID == "" || up.rec.Message.ID != last.Message.ID ||
+		if !ok || up.rec.Type != known.RecAssistant || up.rec.Message.ID == "" || up.rec.Message.ID != last.Message.ID ||
 			len(parts) > len(c.nodes) {
 			break
 		}
@@ -333,7 +332,7 @@ func (c *Chain) EndByAnswer(code string) (turn.Observation, bool) {
 	if !c.Open() || !ok || c.unresolved() || c.work[c.lastText] > 0 {
 		return turn.Observation{}, false
 	}
-	if n.rec.IsAPIError || n.rec.Message.StopReason == facts.StopEndTurn && n.rec.Message.Model != facts.ModelSynthetic {
+	if n.rec.IsAPIError || n.rec.Message.StopReason == known.StopEndTurn && n.rec.Message.Model != known.ModelSynthetic {
 		return c.finish(n.rec, turn.LogMark{}, code), true
 	}
 	return turn.Observation{}, false

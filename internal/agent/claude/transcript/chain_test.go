@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -76,7 +76,7 @@ func TestRecordedTurnsEndAsTheyDid(t *testing.T) {
 		{"permission-interrupt-fail-queue", "RUN:ls -la /etc/hostname && touch made-by-claude.txt ;; SAY:ran it", []string{"accepted", "completed ran it"}},
 		{"permission-interrupt-fail-queue", "RUN:touch b.txt ;; SAY:ran b", []string{"accepted", "interrupted interrupted"}},
 		{"permission-interrupt-fail-queue", "STREAM:30@300 ;; SAY:end", []string{"accepted", "interrupted interrupted"}},
-		{"permission-interrupt-fail-queue", "FAIL:400", []string{"accepted", "failed unknown"}},
+		{"permission-interrupt-fail-queue", "FAIL:400", []string{"accepted", "failed api_error"}},
 		{"permission-interrupt-fail-queue", "FAIL:401", []string{"accepted", "interrupted interrupted"}},
 		{"permission-interrupt-fail-queue", "FAILEVENT:overloaded boom", []string{"accepted", "failed authentication_failed"}},
 		{"questions-write-plan", "TOOL:Write {\"file_path\":\"/home/user/proj/w.txt\",\"content\":\"hello\\n\"} ;; SAY:wrote it", []string{"accepted", "interrupted interrupted"}},
@@ -115,7 +115,7 @@ func TestTurnWithABackgroundAgentEndsWithItsLastAnswer(t *testing.T) {
 	in := lines(t, "background-agent-and-shell")
 	var request string
 	for _, l := range in {
-		if r, _ := ParseRecord([]byte(l)); r.Type == facts.RecUser && request == "" {
+		if r, _ := ParseRecord([]byte(l)); r.Type == known.RecUser && request == "" {
 			request, _ = r.Message.Content.prompt()
 		}
 	}
@@ -255,6 +255,11 @@ func TestPersonsTextThatLooksLikeAnInterruptIsAPrompt(t *testing.T) {
 	_, out := follow(t, want("[Request interrupted by user] what is that?"), []string{
 		user("u", "", "[Request interrupted by user] what is that?"), answer("a", "u", "end_turn", "a marker"), duration("d", "a")})
 	expect(t, out, "accepted", "completed a marker")
+}
+
+func TestRequestMayBeginWithATag(t *testing.T) {
+	_, out := follow(t, want("<task-notification> what is this tag?"), []string{user("u", "", "<task-notification> what is this tag?")})
+	expect(t, out, "accepted")
 }
 
 func TestAnswerJoinsTheBlocksOfItsLastMessageOnly(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -42,8 +42,8 @@ func Mark(path string) (turn.LogMark, error) {
 
 // lineEnd returns the offset after the last newline at or before size.
 func lineEnd(r io.ReaderAt, size int64) (int64, error) {
-	buf := make([]byte, facts.ReadChunk)
-	for end := size; end > 0 && size-end <= facts.MaxLine; {
+	buf := make([]byte, known.ReadChunk)
+	for end := size; end > 0 && size-end <= known.MaxLine; {
 		n := min(end, int64(len(buf)))
 		if _, err := r.ReadAt(buf[:n], end-n); err != nil && err != io.EOF {
 			return 0, err

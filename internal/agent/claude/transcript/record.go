@@ -6,34 +6,32 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
 // Record is one line of a transcript, with the fields that mean something here. Unknown
 // fields and unknown types are the agent's business.
 type Record struct {
-	Type              string      `json:"type"`
-	Subtype           string      `json:"subtype"`
-	UUID              string      `json:"uuid"`
-	ParentUUID        string      `json:"parentUuid"`
-	LogicalParentUUID string      `json:"logicalParentUuid"`
-	SessionID         string      `json:"sessionId"`
-	PromptID          string      `json:"promptId"`
-	IsMeta            bool        `json:"isMeta"`
-	IsSidechain       bool        `json:"isSidechain"`
-	IsCompactSummary  bool        `json:"isCompactSummary"`
-	IsTranscriptOnly  bool        `json:"isVisibleInTranscriptOnly"`
-	IsAPIError        bool        `json:"isApiErrorMessage"`
-	Error             jsonText    `json:"error"`
-	APIErrorStatus    jsonText    `json:"apiErrorStatus"`
-	Origin            origin      `json:"origin"`
-	Message           message     `json:"message"`
-	Attachment        attachment  `json:"attachment"`
-	Operation         string      `json:"operation"`
-	Content           jsonContent `json:"content"`
-	PendingAgents     int         `json:"pendingBackgroundAgentCount"`
-	PendingWorkflows  int         `json:"pendingWorkflowCount"`
+	Type              string     `json:"type"`
+	Subtype           string     `json:"subtype"`
+	UUID              string     `json:"uuid"`
+	ParentUUID        string     `json:"parentUuid"`
+	LogicalParentUUID string     `json:"logicalParentUuid"`
+	SessionID         string     `json:"sessionId"`
+	PromptID          string     `json:"promptId"`
+	IsMeta            bool       `json:"isMeta"`
+	IsSidechain       bool       `json:"isSidechain"`
+	IsCompactSummary  bool       `json:"isCompactSummary"`
+	IsTranscriptOnly  bool       `json:"isVisibleInTranscriptOnly"`
+	IsAPIError        bool       `json:"isApiErrorMessage"`
+	Error             jsonText   `json:"error"`
+	APIErrorStatus    jsonText   `json:"apiErrorStatus"`
+	Origin            origin     `json:"origin"`
+	Message           message    `json:"message"`
+	Attachment        attachment `json:"attachment"`
+	PendingAgents     int        `json:"pendingBackgroundAgentCount"`
+	PendingWorkflows  int        `json:"pendingWorkflowCount"`
 }
 
 type origin struct {
@@ -143,7 +141,7 @@ func (t *jsonText) UnmarshalJSON(b []byte) error {
 
 // meaningful are the types of records that can prove something.
 var meaningful = map[string]bool{
-	facts.RecUser: true, facts.RecAssistant: true, facts.RecSystem: true, facts.RecAttachment: true, facts.RecQueue: true,
+	known.RecUser: true, known.RecAssistant: true, known.RecSystem: true, known.RecAttachment: true, known.RecQueue: true,
 }
 
 // ParseRecord reads one complete line without its newline. A line that is not one JSON
@@ -159,7 +157,7 @@ func ParseRecord(line []byte) (Record, error) {
 	err := json.Unmarshal(line, &r)
 	var shape *json.UnmarshalTypeError
 	if errors.As(err, &shape) && !meaningful[r.Type] {
-		err = nil // a facts.Kind of record that is not read here may look as it likes
+		err = nil // a known.Kind of record that is not read here may look as it likes
 	}
 	if err != nil {
 		return Record{}, fault.Wrap(err, fault.Invalid, op, "a transcript line is not a whole record")
@@ -180,31 +178,31 @@ func (r Record) parent() string {
 // r is one. What the program writes for itself is none: tool results, interrupts, command
 // output, summaries, notifications of background work, and every record of a sidechain.
 func (r Record) humanPrompt() (string, bool) {
-	if r.Type != facts.RecUser || r.IsMeta || r.IsSidechain || r.IsCompactSummary || r.IsTranscriptOnly || !r.Origin.human() {
+	if r.Type != known.RecUser || r.IsMeta || r.IsSidechain || r.IsCompactSummary || r.IsTranscriptOnly || !r.Origin.human() {
 		return "", false
 	}
 	text, ok := r.Message.Content.prompt()
 	if !ok || r.interrupt() {
 		return "", false
 	}
-	for _, p := range facts.LocalPrefixes {
-		if strings.HasPrefix(text, p) {
+	for _, p := range known.LocalPrefixes {
+		if r.Origin.Kind == "" && strings.HasPrefix(text, p) { // a person may begin a prompt with a tag
 			return "", false
 		}
 	}
 	return text, true
 }
 
-func (o origin) human() bool { return o.Kind == "" || o.Kind == facts.OriginHuman }
+func (o origin) human() bool { return o.Kind == "" || o.Kind == known.OriginHuman }
 
 // absorbedPrompt returns the text of a prompt that was typed during a tool call and was
 // handed to the running turn; such a prompt gets no user record.
 func (r Record) absorbedPrompt() (string, bool) {
 	a := r.Attachment
-	if r.Type != facts.RecAttachment || r.IsSidechain || a.Type != facts.AttachQueued || a.IsMeta || !a.Origin.human() {
+	if r.Type != known.RecAttachment || r.IsSidechain || a.Type != known.AttachQueued || a.IsMeta || !a.Origin.human() {
 		return "", false
 	}
-	if a.CommandMode != "" && a.CommandMode != facts.ModePrompt {
+	if a.CommandMode != "" && a.CommandMode != known.ModePrompt {
 		return "", false
 	}
 	return a.Prompt.prompt()
@@ -212,15 +210,15 @@ func (r Record) absorbedPrompt() (string, bool) {
 
 // interrupt reports whether r says that a person stopped the turn.
 func (r Record) interrupt() bool {
-	if r.Type != facts.RecUser || r.IsSidechain || r.Origin.Kind != "" { // a person may type the same words
+	if r.Type != known.RecUser || r.IsSidechain || r.Origin.Kind != "" { // a person may type the same words
 		return false
 	}
 	c := r.Message.Content
 	if c.isText {
-		return strings.HasPrefix(c.text, facts.InterruptPrefix)
+		return strings.HasPrefix(c.text, known.InterruptPrefix)
 	}
 	for _, b := range c.blocks {
-		if b.Type != "text" || !strings.HasPrefix(b.Text, facts.InterruptPrefix) {
+		if b.Type != "text" || !strings.HasPrefix(b.Text, known.InterruptPrefix) {
 			return false
 		}
 	}

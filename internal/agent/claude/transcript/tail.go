@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/agent-knock-knock/akk/internal/agent/claude/facts"
+	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -50,7 +50,7 @@ func (t *Tail) Read(each func(line []byte, at turn.LogMark) bool) (grew bool, er
 	if err := t.check(f); err != nil {
 		return false, err
 	}
-	buf := make([]byte, facts.ReadChunk)
+	buf := make([]byte, known.ReadChunk)
 	for {
 		n, err := f.ReadAt(buf, t.Mark.Offset+int64(len(t.partial)))
 		if n > 0 {
@@ -97,8 +97,8 @@ func (t *Tail) take(b []byte, each func([]byte, turn.LogMark) bool) (bool, error
 	for {
 		i := bytes.IndexByte(b, '\n')
 		if i < 0 {
-			if len(t.partial)+len(b) > facts.MaxLine {
-				return false, fault.New(CodeLongLine, "claude.tail", "a record is longer than %d bytes", facts.MaxLine)
+			if len(t.partial)+len(b) > known.MaxLine {
+				return false, fault.New(CodeLongLine, "claude.tail", "a record is longer than %d bytes", known.MaxLine)
 			}
 			t.partial = append(t.partial, b...)
 			return true, nil

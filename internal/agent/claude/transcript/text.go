@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -32,13 +33,11 @@ func capText(s string) (text string, truncated bool) {
 	return s[:n], true
 }
 
-// OneLine returns the first line of s, cut to at most 300 bytes at a rune boundary.
+// maxDetail bounds the detail of an observation, in bytes.
+const maxDetail = 300
+
+// OneLine returns the first line of s for a person: redacted and cut to maxDetail bytes.
 func OneLine(s string) string {
-	const limit = 300
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	for len(s) > limit {
-		_, n := utf8.DecodeLastRuneInString(s)
-		s = s[:len(s)-n]
-	}
-	return s
+	return redact.Line(s, maxDetail)
 }

@@ -1,8 +1,8 @@
-// Package facts holds what is known of Claude Code's releases: names, glyphs, questions,
+// Package known holds what is known of Claude Code's releases: names, glyphs, questions,
 // files and limits, in one place, so that a release that changes them changes this file.
 //
 // It is data only and decides nothing.
-package facts
+package known
 
 import (
 	"regexp"
@@ -108,8 +108,6 @@ const (
 	AttachQueued = "queued_command" // a prompt absorbed into a running turn
 	ModePrompt   = "prompt"
 
-	QueueEnqueue = "enqueue"
-
 	OriginHuman = "human"
 
 	ModelSynthetic = "<synthetic>"
@@ -134,7 +132,6 @@ const (
 	Nbsp        = '\u00a0'
 	RuleRune    = '─'
 	RuleMin     = 8 // a rule has at least this many ruleRunes
-	TitleIdle   = '✳'
 	BrailleLow  = '\u2800'
 	BrailleHigh = '\u28ff'
 	DialogTail  = 8 // non-empty lines at the end of a screen in which a dialog's footer is looked for
