@@ -41,13 +41,17 @@ func TestOnlyTheInteractiveProgramIsMatched(t *testing.T) {
 		"claude plugins":             false,
 		"claude setup-token":         false,
 		"claude --bg do it":          false,
-		"node /usr/lib/node_modules/x/claude-code/cli.js -p": false,
-		"node server.js claude":                              false,
-		"bash -c claude":                                     false,
-		"vim claude":                                         false,
-		"claude-monitor":                                     false,
-		"codex":                                              false,
-		"":                                                   false,
+		// what the agents view of 2.1.197 starts behind the pane
+		"claude.exe daemon run --origin transient --spawned-by {}":                false,
+		"claude.exe --bg-pty-host /tmp/x.sock 200 50 -- claude.exe --bg-spare /y": false,
+		"claude.exe --bg-spare /tmp/x.claim.sock":                                 false,
+		"node /usr/lib/node_modules/x/claude-code/cli.js -p":                      false,
+		"node server.js claude":                                                   false,
+		"bash -c claude":                                                          false,
+		"vim claude":                                                              false,
+		"claude-monitor":                                                          false,
+		"codex":                                                                   false,
+		"":                                                                        false,
 	} {
 		var p procinfo.Process
 		if args != "" {
