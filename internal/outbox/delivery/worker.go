@@ -11,7 +11,6 @@ import (
 	"context"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
-	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 )
 
@@ -23,15 +22,9 @@ const (
 	CodeOwnerGone         = "callback_owner_gone"         // claimed by a Bridge that ended before the start
 )
 
-// Job is one attempt of one delivery.
-type Job struct {
-	DeliveryID ids.DeliveryID
-	AttemptID  ids.AttemptID
-	Attempt    int // from 1
-	Route      outbox.Route
-	Source     outbox.Source
-	Event      outbox.Event
-}
+// Job is one attempt of one delivery: the record with this attempt begun and marked
+// started. Its ids, route, source and event are the same on every attempt.
+type Job struct{ outbox.Delivery }
 
 // Worker makes one attempt. It returns within a bound and soon after ctx ended. An error
 // with fault.Unavailable proves that the callback program was not started, and the attempt
@@ -52,7 +45,8 @@ func (p *Pump) attempt(ctx context.Context, d outbox.Delivery) result {
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	o, err := p.Worker.Deliver(ctx, Job{
-		DeliveryID: d.DeliveryID, AttemptID: d.AttemptID, Attempt: d.Attempts, Route: d.Route, Source: d.Source, Event: d.Event,
+		DeliveryID: d.DeliveryID, AttemptID: d.AttemptID, Attempt: d.Attempts,
+		IdempotencyKey: d.IdempotencyKey, RouteID: d.RouteID, Route: d.Route, Source: d.Source, Event: d.Event,
 	})
 	r := result{delivery: d, outcome: o}
 	if err == nil {

@@ -12,11 +12,16 @@ import (
 // first keeps the order of a source: only its oldest open delivery may be attempted.
 const first = ` AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.open = 1 AND e.source_kind = o.source_kind AND e.source_id = o.source_id AND e.seq < o.seq)`
 
+// The two queries that run for every delivery. Their cost must not grow with the table.
+const (
+	whereDue   = `WHERE o.status = 'pending' AND o.owner = ? AND o.next_attempt_at <= ?` + first + ` ORDER BY o.next_attempt_at, o.seq LIMIT ?`
+	selectNext = `SELECT o.next_attempt_at FROM outbox o WHERE o.status = 'pending' AND o.owner = ?` + first + ` ORDER BY o.next_attempt_at, o.seq LIMIT 1`
+)
+
 // ClaimDue begins an attempt of up to limit due deliveries of owner, the longest due
 // first, one per source. The attempts are leased and not marked started.
 func ClaimDue(tx *store.Tx, owner ids.BridgeID, limit int) ([]outbox.Delivery, error) {
-	rows, err := list(tx, `WHERE o.status = 'pending' AND o.owner = ? AND o.next_attempt_at <= ?`+first+` ORDER BY o.next_attempt_at, o.seq LIMIT ?`,
-		owner, store.Millis(tx.Now), limit)
+	rows, err := list(tx, whereDue, owner, store.Millis(tx.Now), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,7 @@ func Supersede(tx *store.Tx, source outbox.Source, eventKind string) (int, error
 // wait for an older one of their source.
 func NextDue(tx *store.Tx, owner ids.BridgeID) (time.Time, bool, error) {
 	var ms int64
-	err := tx.QueryRow(`SELECT o.next_attempt_at FROM outbox o WHERE o.status = 'pending' AND o.owner = ?`+first+` ORDER BY o.next_attempt_at, o.seq LIMIT 1`, owner).Scan(&ms)
+	err := tx.QueryRow(selectNext, owner).Scan(&ms)
 	if store.NotFound(err) {
 		return time.Time{}, false, nil
 	}
