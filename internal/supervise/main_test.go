@@ -135,10 +135,14 @@ func serveSick() {
 }
 
 func (s *sick) health(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if _, ok := req.(*grpc_health_v1.HealthCheckRequest); ok && s.checks.Add(1) > 1 {
-		return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}, nil
+	if _, ok := req.(*grpc_health_v1.HealthCheckRequest); !ok {
+		return next(ctx, req)
 	}
-	return next(ctx, req)
+	answer := &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}
+	if s.checks.Add(1) == 1 {
+		answer.Status = grpc_health_v1.HealthCheckResponse_SERVING
+	}
+	return answer, nil
 }
 
 func (s *sick) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {

@@ -172,9 +172,17 @@ func TestAFrozenCallbackWorkerIsReplaced(t *testing.T) {
 func TestAWorkerThatSaysNotServingGetsNoWork(t *testing.T) {
 	s := start(t, "sick-callback", newSink())
 	for range 3 {
-		if out, err := s.Deliver(t.Context(), job("done")); !fault.Is(err, fault.Unavailable) {
+		out, err := s.Deliver(t.Context(), job("done"))
+		if !fault.Is(err, fault.Unavailable) {
 			t.Errorf("it got work: %+v, %v", out, err)
 		}
+		var cause *fault.Error // below the outer error: why nothing was started
+		if !errors.As(errors.Unwrap(err), &cause) || cause.Code != wire.CodeNotServing {
+			t.Errorf("the reason is %v, want %s", err, wire.CodeNotServing)
+		}
+	}
+	if w := status(s, "callbacks"); w.PID == 0 {
+		t.Errorf("the worker never served, so nothing is tested: %+v", w)
 	}
 	if !eventually(func() bool { return status(s, "callbacks").Restarts > 0 }) {
 		t.Errorf("it is kept: %+v", s.Status())

@@ -1,0 +1,66 @@
+// Command akk-monitor watches one Turn for the Bridge: it follows the agent's own records
+// and looks at its screen, and reports what it saw. It opens no Store, types nothing and
+// delivers nothing. The Bridge starts it; by hand it does nothing.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/agent/claude"
+	"github.com/agent-knock-knock/akk/internal/agent/codex"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/observe"
+	"github.com/agent-knock-knock/akk/internal/profile"
+	"github.com/agent-knock-knock/akk/internal/tmux"
+	"github.com/agent-knock-knock/akk/internal/wire"
+)
+
+// Many monitors run at once and nearly always wait. An early collection keeps the heap of
+// each near what it holds, and the soft limit makes one that reads a long log collect
+// before it grows; both cost CPU only while something happens.
+const (
+	gcPercent   = 25
+	memoryLimit = 24 << 20
+)
+
+// adapters makes the adapter of each agent by its name in anchors.
+var adapters = map[string]func() agent.Adapter{
+	codex.Kind: func() agent.Adapter { return codex.New(codex.Options{}) },
+	"claude":   func() agent.Adapter { return claude.New(claude.Options{}) },
+}
+
+func main() {
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryLimit)
+	err := wire.ServeMonitor(context.Background(), watch, wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog()})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func watch(ctx context.Context, s wire.MonitorSpec, feed *wire.Feed) error {
+	adapter, ok := adapters[s.Anchor.Agent]
+	if !ok {
+		return fault.New(fault.Invalid, "monitor.watch", "agent %q is not known here", s.Anchor.Agent)
+	}
+	debug.FreeOSMemory() // what the start needed, once; from here on little is
+	return observe.Run(ctx,
+		observe.Config{Screen: tmux.At(s.Ref.Endpoint.Socket), Entered: feed.Entered(), Beat: feed.Beat},
+		observe.Spec{
+			Ref: s.Ref, Anchor: s.Anchor, Pasted: s.Pasted, EnteredAt: s.EnteredAt, Accepted: s.Accepted, OpenPrompt: s.OpenPrompt,
+		},
+		adapter(), feed.Emit)
+}
+
+func fingerprint(document []byte) (string, error) {
+	p, err := profile.Parse(document)
+	if err != nil {
+		return "", err
+	}
+	return p.Fingerprint()
+}
