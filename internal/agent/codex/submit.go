@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/appserver"
@@ -12,6 +13,10 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
+
+// replayWait is how long an open request may take to be replayed; the server sends it
+// right after its answer to thread/resume.
+const replayWait = 2 * time.Second
 
 func asRPC(err error, target **appserver.Error) bool { return errors.As(err, target) }
 
@@ -122,15 +127,18 @@ func (a *Adapter) Answer(ctx context.Context, ref agent.Ref, anc turn.Anchor, p 
 	if err := s.Call(ctx, known.MThreadResume, map[string]any{"threadId": anc.ThreadID, "excludeTurns": true}, nil); err != nil {
 		return fault.Wrap(err, agent.NotSubmitted, op, "the agent's server does not let us see the thread")
 	}
-	wctx, stop := context.WithTimeout(ctx, appserver.CallTimeout)
-	defer stop()
-	if err := wait(wctx, &same); err != nil {
+	wctx, stop := context.WithTimeout(ctx, replayWait)
+	err = wait(wctx, &same)
+	stop()
+	if err != nil {
 		return fault.Wrap(err, fault.NotFound, op, "the request is not open any more, or is another one").WithHint("list again")
 	}
 	result, err := json.Marshal(map[string]string{"decision": decision})
 	if err != nil {
 		return err
 	}
+	wctx, stop = context.WithTimeout(ctx, appserver.CallTimeout)
+	defer stop()
 	if err = s.Send(wctx, appserver.Message{ID: json.RawMessage(p.RequestID), Result: result}); err == nil {
 		err = wait(wctx, &resolved)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent/codex/rollout"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/screen"
 	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -274,15 +275,15 @@ func requestPrompt(at turn.Endpoint, m appserver.Message, req known.Request) *tu
 	_ = json.Unmarshal(m.Params, &p) // what is missing is not shown
 	out := &turn.Prompt{Kind: turn.PromptApproval, Title: req.Title, RequestID: string(m.ID),
 		Fingerprint: ids.TextHash(ids.Derive(Kind, at.Key(), m.Method, string(m.ID), string(m.Params))),
-		Excerpt:     rollout.Clip(firstOf(p.Command, p.Message, p.GrantRoot), screen.MaxExcerpt),
+		Excerpt:     rollout.Clip(redact.String(firstOf(p.Command, p.Message, p.GrantRoot)), screen.MaxExcerpt),
 		Detail:      rollout.OneLine(joinNonEmpty(p.Server, p.Reason, p.Message, p.Command))}
 	if req.Question {
 		out.Kind, out.Reason = turn.PromptQuestion, "a question is answered in the terminal"
 		for _, q := range p.Questions {
 			if out.Detail == "" {
-				out.Title, out.Detail = rollout.Clip(q.Question, rollout.MaxDetail), joinNonEmpty(q.Question)
+				out.Title, out.Detail = rollout.OneLine(q.Question), rollout.OneLine(q.Question)
 				for _, o := range q.Options {
-					out.Options = append(out.Options, turn.PromptOption{Label: rollout.Clip(o.Label, rollout.MaxDetail)})
+					out.Options = append(out.Options, turn.PromptOption{Label: rollout.OneLine(o.Label)})
 				}
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/agent/codex/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -276,8 +277,8 @@ func ErrorCode(raw json.RawMessage) string {
 	return "agent_error"
 }
 
-// OneLine joins s to one line of at most [MaxDetail] bytes.
-func OneLine(s string) string { return Clip(strings.Join(strings.Fields(s), " "), MaxDetail) }
+// OneLine makes s one redacted line of at most [MaxDetail] bytes.
+func OneLine(s string) string { return redact.Line(s, MaxDetail) }
 
 // Clip cuts s at a rune boundary at or below limit bytes.
 func Clip(s string, limit int) string {

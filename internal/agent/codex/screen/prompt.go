@@ -9,6 +9,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/known"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/rollout"
+	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -208,20 +209,20 @@ func dialogPrompt(c tmux.Capture, name string, region []string, question, digits
 	}
 	p := newPrompt(c, kind, region, opts, false)
 	if kind == turn.PromptQuestion && len(region) > 1 && digits {
-		p.Detail, p.Title = p.Title, strings.TrimSpace(region[1])
+		p.Detail, p.Title = p.Title, rollout.OneLine(region[1])
 	}
 	p.Reason = name
 	return p
 }
 
 func newPrompt(c tmux.Capture, kind turn.PromptKind, region []string, opts []option, approvalKeys bool) *turn.Prompt {
-	p := &turn.Prompt{Kind: kind, Fingerprint: fingerprint(c, region), Excerpt: rollout.Clip(strings.Join(region, "\n"), MaxExcerpt)}
+	p := &turn.Prompt{Kind: kind, Fingerprint: fingerprint(c, region), Excerpt: rollout.Clip(redact.String(strings.Join(region, "\n")), MaxExcerpt)}
 	if len(region) > 0 {
-		p.Title = strings.TrimSpace(region[0])
+		p.Title = rollout.OneLine(region[0])
 	}
 	for _, o := range opts {
 		p.Options = append(p.Options, turn.PromptOption{
-			Label: o.label, Key: tmuxKey(o.key), OneTime: approvalKeys && oneTimeYes(o),
+			Label: rollout.OneLine(o.label), Key: tmuxKey(o.key), OneTime: approvalKeys && oneTimeYes(o),
 			Reject: approvalKeys && known.RejectLabel.MatchString(o.label),
 		})
 	}
@@ -253,7 +254,7 @@ func detailOf(region []string) string {
 			out = append(out, row)
 		}
 	}
-	return rollout.Clip(strings.Join(out, " · "), rollout.MaxDetail)
+	return rollout.OneLine(strings.Join(out, " · "))
 }
 
 func tmuxKey(key string) string {
