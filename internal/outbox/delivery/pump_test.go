@@ -30,7 +30,7 @@ func TestCase30TheFiveAttemptsAreMadeAtTheirTimesUnderOneIdentity(t *testing.T) 
 		for i, j := range w.seen() {
 			offsets = append(offsets, w.at[i].Sub(start))
 			attempts[j.AttemptID] = true
-			if j.DeliveryID != w.jobs[0].DeliveryID || j.Attempts != i+1 || string(j.Event.Body) != "body of msg-1" {
+			if j.DeliveryID != w.jobs[0].DeliveryID || j.Attempt != i+1 || string(j.Event.Body) != "body of msg-1" {
 				t.Errorf("attempt %d carries %+v", i+1, j)
 			}
 		}

@@ -86,7 +86,7 @@ func TestCase33OfTwoRetriesOneSendsAndTheOtherSeesItInFlight(t *testing.T) {
 	db, me := openStore(t), ids.NewBridge()
 	entered, release := make(chan struct{}), make(chan struct{})
 	w := &recorder{say: func(_ context.Context, j delivery.Job) (outbox.Outcome, error) {
-		if j.Attempts == 1 {
+		if j.Attempt == 1 {
 			return answer(outbox.RetryableFailure), nil
 		}
 		close(entered)

@@ -11,6 +11,7 @@ import (
 	"context"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 )
 
@@ -22,9 +23,18 @@ const (
 	CodeOwnerGone         = "callback_owner_gone"         // claimed by a Bridge that ended before the start
 )
 
-// Job is one attempt of one delivery: the record with this attempt begun and marked
-// started. Its ids, route, source and event are the same on every attempt.
-type Job struct{ outbox.Delivery }
+// Job is one attempt of one delivery. All but AttemptID and Attempt is the same on every
+// attempt.
+type Job struct {
+	DeliveryID     ids.DeliveryID
+	AttemptID      ids.AttemptID
+	Attempt        int // from 1
+	IdempotencyKey string
+	RouteID        ids.RouteID
+	Route          outbox.Route
+	Source         outbox.Source
+	Event          outbox.Event
+}
 
 // Worker makes one attempt. It returns within a bound and soon after ctx ended. An error
 // with fault.Unavailable proves that the callback program was not started, and the attempt
