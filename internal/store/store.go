@@ -181,7 +181,8 @@ func dsn(path, query string) string {
 func (db *DB) Dir() string { return db.dir }
 
 // Writable reports whether Update may work: the Store is open for writing and not newer.
-func (db *DB) Writable() bool { return db.write != nil && !db.newer }
+// A nil DB stands for a Store that does not exist yet.
+func (db *DB) Writable() bool { return db != nil && db.write != nil && !db.newer }
 
 // Secret is the Store's own random key, for digests of values that must not be stored.
 func (db *DB) Secret() []byte { return db.secret }
@@ -240,6 +241,9 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 // first side effect.
 func (db *DB) CheckWritable() error {
 	const op = "store.update"
+	if db == nil {
+		return fault.New(fault.NotFound, op, "there is no Store yet").WithHint("a Bridge creates it at its first start")
+	}
 	if db.write == nil {
 		return fault.New(CodeUnwritable, op, "the Store is open for reading only")
 	}

@@ -167,6 +167,9 @@ func (s *Service) listFacts(ctx context.Context, scan discover.Scan) (listFacts,
 		keys[i] = t.Key()
 	}
 	f := listFacts{held: map[string]turnsql.Row{}}
+	if s.DB == nil {
+		return f, nil // no Store yet: terminals are shown all the same
+	}
 	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
 		held, err := turnsql.Blocking(tx)
 		if err != nil {
@@ -248,7 +251,7 @@ func turnRow(t turn.Turn) TurnRow {
 }
 
 func (s *Service) storeState() StoreState {
-	st := StoreState{Readable: true, Writable: s.DB.Writable()}
+	st := StoreState{Readable: s.DB != nil, Writable: s.DB.Writable()}
 	if err := s.DB.CheckWritable(); err != nil {
 		_, msg, hint := fault.Public(err)
 		st.Reason = fmt.Sprintf("%s (%s)", msg, hint)

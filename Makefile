@@ -1,0 +1,83 @@
+# Agent Knock Knock. `make help` lists every habit.
+BIN     := bin
+PREFIX  ?= $(HOME)/.local
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/agent-knock-knock/akk/internal/version.Version=$(VERSION)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+AGENT   ?= standin
+BUF     := go tool -modfile=internal/buildtools/go.mod buf
+TIME    ?= 60s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/agent-knock-knock, bin/akk-monitor, bin/akk-callback
+	$(GOBUILD) -o $(BIN)/agent-knock-knock ./bridge
+	$(GOBUILD) -o $(BIN)/akk-monitor ./monitor
+	$(GOBUILD) -o $(BIN)/akk-callback ./worker
+
+.PHONY: install
+install: build ## put the three binaries into $(PREFIX)/bin
+	install -d $(PREFIX)/bin
+	install -m 755 $(BIN)/agent-knock-knock $(BIN)/akk-monitor $(BIN)/akk-callback $(PREFIX)/bin/
+
+.PHONY: tmux
+tmux: # a line that says what to do, before anything needs tmux
+	@command -v tmux >/dev/null || { echo "tmux is not installed; trying apt-get (any other way is fine too)"; \
+	  apt-get install -y -qq tmux >/dev/null 2>&1 || { apt-get update -qq >/dev/null && apt-get install -y -qq tmux >/dev/null; } || \
+	  { echo "install tmux (for example: sudo apt-get install tmux) and run make again"; exit 1; }; }
+
+.PHONY: test
+test: tmux ## the whole test suite: real tmux, real SQLite, real processes
+	go test ./...
+
+.PHONY: race
+race: tmux ## the test suite under the race detector
+	go test -race ./...
+
+.PHONY: e2e
+e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model
+	go test -tags e2e -count 1 -timeout 25m ./internal/e2e/...
+
+.PHONY: demo
+demo: tmux build ## delegate one task end to end; AGENT=codex or AGENT=claude uses the real CLI
+	./internal/testkit/demo.sh $(AGENT)
+
+.PHONY: golden
+golden: ## rewrite the golden files; review them as code
+	go test ./internal/... -update
+
+.PHONY: gen
+gen: ## generated code: protobuf
+	$(BUF) generate --template proto/buf.gen.yaml
+	go generate ./proto/...
+
+.PHONY: lint
+lint: ## gofmt, vet (linux and darwin), buf lint and breaking
+	@out=$$(gofmt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$')); [ -z "$$out" ] || { echo "not gofmt-ed: $$out"; exit 1; }
+	go vet ./...
+	go vet -tags e2e ./internal/e2e/...
+	GOOS=darwin go vet ./bridge ./monitor ./worker
+	$(BUF) lint
+	$(BUF) breaking --against '.git#branch=main'
+
+.PHONY: bench
+bench: tmux build ## the budgets of docs/BENCHMARKS.md, measured
+	go test -tags e2e -count 1 -run '^TestBudgets$$' -v ./internal/e2e/...
+	go test -run '^$$' -bench . -benchtime 1s ./internal/...
+
+.PHONY: kill
+kill: tmux build ## SIGKILL Bridge, monitor and callback worker at random during 100 sends
+	go test -tags e2e -count 1 -run '^TestHundredSendsUnderRandomKills$$' -v -timeout 15m ./internal/e2e/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for TIME each
+	@for p in $$(grep -rl '^func Fuzz' --include '*_test.go' internal | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | awk '{print $$2}'); do \
+	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f\$$" -fuzztime $(TIME) || exit 1; done; done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN) dist

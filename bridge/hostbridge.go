@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent/claude"
+	"github.com/agent-knock-knock/akk/internal/agent/codex"
+	"github.com/agent-knock-knock/akk/internal/cli"
+	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/discover"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/mcpserver"
+	"github.com/agent-knock-knock/akk/internal/outbox"
+	"github.com/agent-knock-knock/akk/internal/outbox/delivery"
+	"github.com/agent-knock-knock/akk/internal/proc"
+	"github.com/agent-knock-knock/akk/internal/profile"
+	"github.com/agent-knock-knock/akk/internal/reconcile"
+	"github.com/agent-knock-knock/akk/internal/redact"
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/supervise"
+	"github.com/agent-knock-knock/akk/internal/toolkit"
+	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
+	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
+	"github.com/agent-knock-knock/akk/internal/turn/turntools"
+	"github.com/agent-knock-knock/akk/internal/version"
+	"github.com/agent-knock-knock/akk/internal/wire"
+)
+
+const (
+	serverName = "agent-knock-knock-host-bridge"
+	// stopLimit bounds the end of the workers after the session ended.
+	stopLimit = 5 * time.Second
+	// memoryGoal keeps the Bridge small: the collector works harder as it comes near.
+	memoryGoal = 24 << 20
+)
+
+// hostBridge serves one Host until its input ends or a signal comes. Everything that can
+// refuse does so before the first MCP frame.
+func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, stdout, stderr io.Writer) error {
+	debug.SetMemoryLimit(memoryGoal)
+	log := slog.New(redact.NewHandler(stderr, o.LogLevel))
+	ctx, stopParent := followParent(ctx, log)
+	defer stopParent()
+
+	b, err := newBridge(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	registry := toolkit.New()
+	turntools.Register(registry, b.turns)
+	serveErr := mcpserver.Serve(ctx, mcpserver.Config{
+		Name: serverName, Version: version.Version, Registry: registry, In: stdin, Out: stdout, Log: log, Instance: b.id,
+		OnReady: b.begin,
+	})
+	return b.end(serveErr)
+}
+
+// followParent ends ctx when the Host is gone, even if somebody else still holds the write
+// end of our stdin (case M09).
+func followParent(ctx context.Context, log *slog.Logger) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	gone, err := proc.WatchParent(ctx)
+	if err != nil {
+		log.Warn("the Host process cannot be watched; only the end of stdin ends this Bridge", "err", err)
+		return ctx, cancel
+	}
+	go func() { // ends with ctx, which its caller cancels
+		select {
+		case <-gone:
+			log.Info("the Host process ended")
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// bridge is the running parts of one Host Bridge.
+type bridge struct {
+	id         ids.BridgeID
+	log        *slog.Logger
+	db         *store.DB
+	absent     func() // takes back the announcement that this Bridge lives
+	spawner    *proc.Spawner
+	runDir     *wire.RunDir
+	supervisor *supervise.Supervisor
+	turns      *dispatch.Service
+	pump       *delivery.Pump
+	loop       *reconcile.Loop
+	ctx        context.Context
+}
+
+func newBridge(ctx context.Context, o cli.HostBridgeOptions, log *slog.Logger) (b *bridge, err error) {
+	// The parts outlive the session's ctx: what was accepted is drained after it ended.
+	b = &bridge{id: ids.NewBridge(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	binaries := wire.Binaries{}
+	if err := binaries.Check(); err != nil {
+		return nil, err
+	}
+	if b.db, err = store.Open(ctx, o.StoreDir, store.Options{}); err != nil {
+		return nil, err
+	}
+	if err := b.register(ctx, o); err != nil {
+		return nil, err
+	}
+	if b.runDir, err = wire.OpenRunDir(o.RuntimeDir); err != nil {
+		return nil, err
+	}
+	b.spawner = proc.NewSpawner()
+	route := route(b.db, o.Admitted)
+	sink := &sink{}
+	b.supervisor, err = supervise.New(b.ctx, supervise.Config{
+		Spawner: b.spawner, Binaries: binaries, RunDir: b.runDir, Handoff: handoff(o, route, b.id), Sink: sink, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor}, Owner: b.id, Live: route, Clock: clock.System{}, Log: log})
+	b.turns = dispatch.New(dispatch.Config{
+		DB: b.db, Bridge: b.id, Scanner: discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{})),
+		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
+		LockDir: lockDir(), Clock: clock.System{}, Log: log,
+	})
+	sink.Service = b.turns
+	b.loop = reconcile.New(clock.System{}, log, 0,
+		reconcile.Phase{Name: "turns", Startup: b.turns.Sweep, Sweep: b.turns.Sweep},
+		reconcile.Phase{Name: "callbacks", Startup: b.recoverCallbacks, Sweep: b.recoverCallbacks},
+	)
+	return b, nil
+}
+
+// register makes this Bridge an owner that others can see. A Store of a newer release is
+// only read: then there is nothing to own.
+func (b *bridge) register(ctx context.Context, o cli.HostBridgeOptions) error {
+	if !b.db.Writable() {
+		b.log.Warn("the Store was written by a newer release; tools can only read", "store", b.db.Dir())
+		return nil
+	}
+	release, err := b.db.Announce(b.id)
+	if err != nil {
+		return err
+	}
+	b.absent = release
+	p := o.Admitted.Profile
+	return b.db.Update(ctx, func(tx *store.Tx) error {
+		return turnsql.PutBridge(tx, turnsql.Bridge{ID: b.id, Host: o.Host, HostVersion: o.HostVersion, ProfileID: p.ID,
+			ProfileRevision: p.Revision, ProfileFingerprint: o.Admitted.Fingerprint, PID: os.Getpid()})
+	})
+}
+
+// begin starts the Host-owned lifecycle, once MCP is connected.
+func (b *bridge) begin() {
+	b.pump.Start(b.ctx)
+	b.loop.Start(b.ctx)
+	// Ready before it is needed: the first callback should not wait for a process start.
+	if err := b.supervisor.WarmCallback(); err != nil {
+		b.log.Warn("the callback worker is not up yet; it is started again when needed", "err", err)
+	}
+}
+
+// recoverCallbacks takes over what dead Bridges left and wakes what is due.
+func (b *bridge) recoverCallbacks(ctx context.Context) error {
+	if !b.db.Writable() {
+		return nil
+	}
+	n, err := b.pump.Recover(ctx)
+	if n > 0 {
+		b.log.Info("recovered callbacks", "count", n)
+	}
+	b.pump.Kick()
+	return err
+}
+
+// end stops the parts in the order in which they use one another. The session's error, if
+// any, is the exit.
+func (b *bridge) end(sessionErr error) error {
+	b.loop.Stop()
+	b.pump.Stop()
+	ctx, cancel := context.WithTimeout(b.ctx, stopLimit)
+	defer cancel()
+	if err := b.supervisor.Stop(ctx); err != nil {
+		b.log.Warn("workers did not stop in order; they were killed", "err", err)
+	}
+	if b.db.Writable() {
+		if err := b.db.Update(ctx, func(tx *store.Tx) error { return turnsql.EndBridge(tx, b.id) }); err != nil {
+			b.log.Warn("the end of this Bridge was not recorded", "err", err)
+		}
+	}
+	return sessionErr
+}
+
+// close releases what newBridge took. Every part may be missing.
+func (b *bridge) close() {
+	b.absent()
+	if b.runDir != nil {
+		if err := b.runDir.Close(); err != nil {
+			b.log.Debug("the runtime directory stays for the next start to sweep", "err", err)
+		}
+	}
+	if b.spawner != nil {
+		b.spawner.Close()
+	}
+	if b.db != nil {
+		if err := b.db.Close(); err != nil {
+			b.log.Warn("the Store did not close cleanly", "err", err)
+		}
+	}
+}
+
+func route(db *store.DB, a *profile.Admitted) outbox.Route {
+	return outbox.Route{Transport: outbox.TransportCommandJSON, ProfileID: a.Profile.ID, ProfileRevision: a.Profile.Revision,
+		ProfileFingerprint: a.Fingerprint, SessionDigest: outbox.SessionDigest(db.Secret(), a.Session)}
+}
+
+// handoff is what the workers are told. The allowed environment and the session value go
+// to the callback worker alone, in memory.
+func handoff(o cli.HostBridgeOptions, route outbox.Route, id ids.BridgeID) wire.Handoff {
+	env := map[string]string{}
+	for _, name := range o.Admitted.Profile.Callback.Environment.Allow {
+		if v, ok := os.LookupEnv(name); ok {
+			env[name] = v
+		}
+	}
+	return wire.Handoff{ProfileDocument: o.Admitted.Document, Fingerprint: o.Admitted.Fingerprint, Selection: o.Admitted.Selection,
+		Source: o.Admitted.Source, Host: o.Host, HostVersion: o.HostVersion, Route: route, BridgeID: id,
+		Environment: env, ControllerSession: o.Admitted.Session}
+}
+
+// lockDir holds the input locks of panes: per user, because two Stores may name one pane.
+func lockDir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "agent-knock-knock")
+	}
+	return filepath.Join(os.TempDir(), "agent-knock-knock-"+uid())
+}
