@@ -56,6 +56,7 @@ const (
 type face interface {
 	open() error
 	close()
+	sync()                                           // writes what it holds back for a moment
 	status(s state)                                  // files and title that show the state
 	begin(t *turn, queued bool)                      // a prompt was submitted: the turn starts
 	steer(t *turn, text string)                      // a prompt joined the running turn
@@ -113,9 +114,12 @@ func Run(ctx context.Context, cfg Config) error {
 	switch cfg.Agent {
 	case Codex:
 		a.face = newCodex(a)
+	case Claude:
+		a.face = newClaude(a)
 	default:
 		return fmt.Errorf("standin: agent %q: want %s or %s", cfg.Agent, Codex, Claude)
 	}
+	j.event("start", "")
 	a.die("start")
 	if !wait(ctx, cfg.Mode.SlowStart) {
 		return nil
@@ -234,6 +238,7 @@ func (a *app) later(d time.Duration, f func()) {
 // die ends the process without any farewell when the mode asks for it at this point.
 func (a *app) die(point string) {
 	if a.cfg.Mode.DieAt == point {
+		a.face.sync()
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way
 	}

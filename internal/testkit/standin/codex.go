@@ -84,6 +84,8 @@ func (c *codex) close() {
 	}
 }
 
+func (c *codex) sync() {} // every record is written at once
+
 func (c *codex) status(state) {} // the title and the screen are all that Codex shows
 
 func (c *codex) writeRollout(b []byte) error {
@@ -134,7 +136,7 @@ func (c *codex) enqueue(string) {}
 // remember adds a prompt to the history that the arrow keys use.
 func (c *codex) remember(text string) {
 	line := obj("session_id", c.thread, "ts", time.Now().Unix(), "text", text)
-	if err := appendLine(filepath.Join(c.a.cfg.Home, "history.jsonl"), line); err != nil {
+	if err := appendBytes(filepath.Join(c.a.cfg.Home, "history.jsonl"), append(line, '\n')); err != nil {
 		c.a.j.event("error", err.Error())
 	}
 }

@@ -12,7 +12,7 @@ import (
 type Event struct {
 	T    time.Time `json:"t"`
 	PID  int       `json:"pid"`
-	Ev   string    `json:"ev"` // ready, submit, steer, queue, shell, slash, approve, decline, interrupt, answer, fail, end, exit
+	Ev   string    `json:"ev"` // start, ready, submit, steer, queue, shell, slash, approve, decline, interrupt, answer, fail, end, exit
 	Text string    `json:"text,omitempty"`
 }
 

@@ -46,8 +46,8 @@ func encode(v any) []byte {
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// appendLine adds one line to a file that is not kept open.
-func appendLine(path string, line []byte) error {
+// appendBytes adds to a file that is not kept open.
+func appendBytes(path string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func appendLine(path string, line []byte) error {
 		return err
 	}
 	defer f.Close()
-	_, err = f.Write(append(line, '\n'))
+	_, err = f.Write(b)
 	return err
 }
 

@@ -3,9 +3,11 @@ package standin
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/testkit/gobuild"
@@ -46,12 +48,37 @@ func New(tb TB, agent string, modes ...string) *Setup {
 	if _, err := ParseMode(s.Mode); err != nil {
 		tb.Fatalf("%v", err)
 	}
+	tb.Cleanup(func() { s.end(tb) })
 	for _, d := range []string{s.Home, s.Cwd, s.Gates} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			tb.Fatalf("standin: %v", err)
 		}
 	}
 	return s
+}
+
+const endLimit = 10 * time.Second
+
+// end kills what was started of this Setup, before its folder is removed: an agent that
+// is told to go by its terminal still writes its last records.
+func (s *Setup) end(tb TB) {
+	deadline := time.Now().Add(endLimit)
+	for _, e := range s.EventLog(tb) {
+		for e.Ev == "start" && s.runs(e.PID) {
+			if time.Now().After(deadline) {
+				tb.Fatalf("standin %d does not end", e.PID)
+			}
+			syscall.Kill(e.PID, syscall.SIGKILL) // an error means that it has ended
+			time.Sleep(eventPoll)
+		}
+	}
+}
+
+// runs reports whether pid still is a process of this Setup's executable. Without /proc
+// nobody can tell, and nothing is killed.
+func (s *Setup) runs(pid int) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && strings.TrimSuffix(exe, " (deleted)") == s.Bin
 }
 
 // Env is the environment that Command sets.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package standin
+
+// processStart is unknown on this system.
+func processStart() string { return "" }
