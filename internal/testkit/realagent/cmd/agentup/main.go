@@ -41,7 +41,9 @@ func run() (err error) {
 		return fmt.Errorf("agentup: --agent %q: want embedded, daemon, remote or claude", *mode)
 	}
 	if o.Bin == "" {
-		fmt.Fprintln(os.Stderr, "looking for the pinned agents (the first time, npm installs about 700 MB)")
+		if _, ok := realagent.Installed(); !ok {
+			fmt.Fprintln(os.Stderr, "npm installs the pinned agents, about 700 MB, once")
+		}
 		if o.Bin, err = realagent.Install(ctx); err != nil {
 			return err
 		}
