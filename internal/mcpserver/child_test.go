@@ -133,6 +133,7 @@ type child struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	lines  chan string
+	early  []string // read before rest was asked
 	stderr *lockedBuffer
 	out    *os.File // our end of stdout
 	waited chan error
@@ -238,6 +239,7 @@ func (c *child) untilID(id string) (before []string, reply string) {
 
 func (c *child) rest() (lines []string) {
 	c.t.Helper()
+	lines = append(lines, c.early...)
 	for {
 		timer := time.NewTimer(patience)
 		select {

@@ -93,7 +93,7 @@ func waitStarted(c *child) {
 		if mustFrame(c.t, l).id() == `"started"` {
 			return
 		}
-		c.lines <- l // put the reply to initialize back
+		c.early = append(c.early, l) // rest returns it again
 	}
 }
 

@@ -29,6 +29,7 @@ type source interface {
 type stopper struct {
 	once sync.Once
 	r, w *os.File
+	fd   int // of r
 }
 
 func newStopper() (*stopper, error) {
@@ -36,7 +37,7 @@ func newStopper() (*stopper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wake-up pipe: %w", err)
 	}
-	return &stopper{r: r, w: w}, nil
+	return &stopper{r: r, w: w, fd: int(r.Fd())}, nil
 }
 
 func (s *stopper) fire() { s.once.Do(func() { _ = s.w.Close() }) }
@@ -46,10 +47,10 @@ func (s *stopper) close() {
 	_ = s.r.Close()
 }
 
-// wait polls file for events, at most for limit (negative: no limit). It reports whether
-// the file is ready and whether the stopper fired.
-func (s *stopper) wait(file *os.File, events int16, limit time.Duration) (ready, stopped bool, err error) {
-	fds := []unix.PollFd{{Fd: int32(file.Fd()), Events: events}, {Fd: int32(s.r.Fd()), Events: unix.POLLIN}}
+// wait polls a descriptor for events, at most for limit (negative: no limit). It reports whether
+// it is ready and whether the stopper fired.
+func (s *stopper) wait(fd int, events int16, limit time.Duration) (ready, stopped bool, err error) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(s.fd), Events: unix.POLLIN}}
 	until := time.Now().Add(limit)
 	for {
 		ms := -1
@@ -71,20 +72,21 @@ func (s *stopper) wait(file *os.File, events int16, limit time.Duration) (ready,
 // fileSource reads a file descriptor and never blocks in read(2): it polls first. The
 // descriptor keeps its flags, which belong to whoever opened it.
 type fileSource struct {
-	file *os.File
+	file *os.File // holds the descriptor open
+	fd   int
 	*stopper
 	after int // bytes read since the stop
 }
 
 func (f *fileSource) Read(p []byte) (int, error) {
 	for {
-		ready, stopped, err := f.wait(f.file, unix.POLLIN, -1)
+		ready, stopped, err := f.wait(f.fd, unix.POLLIN, -1)
 		if err != nil {
 			return 0, err
 		}
 		if stopped && !ready {
 			// The two events of one poll are not ordered: look once more without waiting.
-			if ready, _, err = f.wait(f.file, unix.POLLIN, 0); err != nil {
+			if ready, _, err = f.wait(f.fd, unix.POLLIN, 0); err != nil {
 				return 0, err
 			}
 		}
@@ -94,7 +96,7 @@ func (f *fileSource) Read(p []byte) (int, error) {
 		if !ready {
 			continue
 		}
-		n, err := unix.Read(int(f.file.Fd()), p)
+		n, err := unix.Read(f.fd, p)
 		switch {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
@@ -143,7 +145,8 @@ func (s *plainSource) stop() {
 // fileSink writes a file descriptor in pieces that a poll has promised room for, so that
 // it never blocks longer than stall without progress.
 type fileSink struct {
-	file  *os.File
+	file  *os.File // holds the descriptor open
+	fd    int
 	stall time.Duration
 	*stopper
 }
@@ -151,7 +154,7 @@ type fileSink struct {
 func (f *fileSink) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
-		ready, stopped, err := f.wait(f.file, unix.POLLOUT, f.stall)
+		ready, stopped, err := f.wait(f.fd, unix.POLLOUT, f.stall)
 		switch {
 		case err != nil:
 			return written, err
@@ -162,7 +165,7 @@ func (f *fileSink) Write(p []byte) (int, error) {
 		}
 		// unix.Write, not File.Write: the latter ends the process when descriptor 1 has
 		// no reader any more.
-		n, err := unix.Write(int(f.file.Fd()), p[written:min(len(p), written+writeChunk)])
+		n, err := unix.Write(f.fd, p[written:min(len(p), written+writeChunk)])
 		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) {
 			continue
 		}

@@ -137,7 +137,7 @@ func openSource(r io.Reader) (source, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &fileSource{file: file, stopper: s}
+	f := &fileSource{file: file, fd: int(file.Fd()), stopper: s}
 	return f, f.close, nil
 }
 
@@ -153,7 +153,7 @@ func openSink(w io.Writer) (sink, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &fileSink{file: file, stall: WriteStall, stopper: s}
+	f := &fileSink{file: file, fd: int(file.Fd()), stall: WriteStall, stopper: s}
 	return f, f.close, nil
 }
 

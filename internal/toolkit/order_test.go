@@ -136,11 +136,13 @@ func TestATurnThatDoesNotComeIsRefusedAndSafeToRepeat(t *testing.T) {
 		if took := time.Since(start); took != toolkit.OrderWait {
 			t.Errorf("waited %s", took)
 		}
-		if _, ran := d.started[`host-bridge:["b",2]`]; ran {
-			t.Error("the refused call ran")
-		}
 		if err := s.Drain(t.Context()); err != nil {
 			t.Error(err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, ran := d.started[`host-bridge:["b",2]`]; ran {
+			t.Error("the refused call ran")
 		}
 	})
 }
@@ -168,6 +170,8 @@ func TestARefusedOrReleasedCallLetsLaterCallsPass(t *testing.T) {
 		if took := time.Since(start); took != time.Millisecond {
 			t.Errorf("the last call took %s", took)
 		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		if len(d.started) != 1 {
 			t.Errorf("ran: %v", d.started)
 		}

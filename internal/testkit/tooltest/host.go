@@ -49,12 +49,14 @@ func Start(tb testing.TB, r *toolkit.Registry) *Host {
 	serverIn, hostOut := pipe(tb)
 	hostIn, serverOut := pipe(tb)
 	h := &Host{tb: tb, in: hostOut, lines: make(chan string, 1024), served: make(chan error, 1)}
+	ended := make(chan struct{})
 	go func() {
 		h.served <- mcpserver.Serve(tb.Context(), mcpserver.Config{
 			Name: "agent-knock-knock-host-bridge", Version: "0.0.0-test", Registry: r,
 			In: serverIn, Out: serverOut, Instance: Instance,
 			Log: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
 		})
+		close(ended)
 		_ = serverOut.Close() // the reader below sees the end
 	}()
 	go func() {
@@ -69,6 +71,7 @@ func Start(tb testing.TB, r *toolkit.Registry) *Host {
 		_ = hostOut.Close() // may be closed already
 		for range h.lines {
 		}
+		<-ended
 		_, _ = serverIn.Close(), hostIn.Close() // nothing reads them any more
 	})
 	return h
@@ -218,4 +221,3 @@ func (h *Host) Close() (rest []string, err error) {
 		}
 	}
 }
-
