@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/standin/term"
 )
 
 // The names of the agents that the stand-in plays.
@@ -72,7 +74,7 @@ type face interface {
 	shell(cmd string)                                // "!cmd"
 	slash(text string) (keep bool)                   // "/word"; keep: it stays in the composer
 	dialog(d *dialog) []string                       // the dialog's lines
-	draw(cols, rows int) frame
+	draw(cols, rows int) term.Frame
 }
 
 // app is the program: one goroutine owns everything in it; turns and timers hand it
@@ -82,9 +84,9 @@ type app struct {
 	cfg     Config
 	j       journal
 	face    face
-	paint   painter
+	paint   term.Painter
 	comp    composer
-	dec     decoder
+	dec     term.Decoder
 	state   state
 	dlg     *dialog
 	turn    *turn
@@ -110,7 +112,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	a := &app{base: ctx, cfg: cfg, j: j, tasks: make(chan func(), 64), paint: painter{w: cfg.Out, first: true}}
+	a := &app{base: ctx, cfg: cfg, j: j, tasks: make(chan func(), 64), paint: term.Painter{W: cfg.Out}}
 	switch cfg.Agent {
 	case Codex:
 		a.face = newCodex(a)
@@ -124,7 +126,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if !wait(ctx, cfg.Mode.SlowStart) {
 		return nil
 	}
-	restore, err := rawTerminal(int(cfg.In.Fd()))
+	restore, err := term.Raw(int(cfg.In.Fd()))
 	if err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func (a *app) loop(ctx context.Context) error {
 	for !a.quit {
 		a.draw()
 		var esc <-chan time.Time
-		if a.dec.pendingEsc() {
+		if a.dec.Pending() {
 			esc = time.After(escAlone)
 		}
 		select {
@@ -187,14 +189,14 @@ func (a *app) loop(ctx context.Context) error {
 			}
 			a.j.input(b)
 			if !a.cfg.Mode.DropInput {
-				a.keys(a.dec.feed(b))
+				a.keys(a.dec.Feed(b))
 			}
 		case <-esc:
-			a.keys(a.dec.flush())
+			a.keys(a.dec.Flush())
 		case f := <-a.tasks:
 			f()
 		case <-resized:
-			a.paint.invalidate()
+			a.paint.Invalidate()
 		case <-ticker.C:
 		}
 	}
@@ -218,8 +220,8 @@ func (a *app) set(s state) {
 }
 
 func (a *app) draw() {
-	cols, rows := terminalSize(int(a.cfg.In.Fd()))
-	a.paint.paint(a.face.draw(cols, rows))
+	cols, rows := term.Size(int(a.cfg.In.Fd()))
+	a.paint.Paint(a.face.draw(cols, rows))
 }
 
 // post hands f to the program's goroutine; it waits while the queue is full.

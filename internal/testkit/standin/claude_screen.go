@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/standin/term"
 )
 
 // promptSign is the composer's sign and the NO-BREAK SPACE after it; everywhere else the
@@ -34,8 +36,8 @@ func (c *claude) title() string {
 }
 
 // draw flows from the top; the cursor is never shown, a reversed blank stands for it.
-func (c *claude) draw(cols, rows int) frame {
-	f := frame{title: c.title()}
+func (c *claude) draw(cols, rows int) term.Frame {
+	f := term.Frame{Title: c.title()}
 	lines := c.conversation(cols)
 	rule := "\x1b[38;5;244m" + strings.Repeat("─", cols) + "\x1b[39m"
 	if d := c.a.dlg; d != nil {
@@ -45,8 +47,8 @@ func (c *claude) draw(cols, rows int) frame {
 		} else {
 			lines = []string{"", rule}
 		}
-		f.cursorX = 1
-		f.cursorY = len(lines) + c.selectedLine(part)
+		f.CursorX = 1
+		f.CursorY = len(lines) + c.selectedLine(part)
 		lines = append(lines, part...)
 	} else {
 		lines = append(lines, c.activity(cols)...)
@@ -55,16 +57,16 @@ func (c *claude) draw(cols, rows int) frame {
 		}
 		draft, foot := c.composer(cols)
 		lines = append(append(lines, rule), draft...)
-		f.cursorY = len(lines) - 1
-		f.cursorX = 2 + textWidth(stripStyle(draft[len(draft)-1])) - 3
+		f.CursorY = len(lines) - 1
+		f.CursorX = 2 + term.Width(term.Strip(draft[len(draft)-1])) - 3
 		if c.a.comp.empty() {
-			f.cursorX = 2
+			f.CursorX = 2
 		}
 		lines = append(lines, rule, foot)
 	}
 	over := max(0, len(lines)-rows)
-	f.cursorY -= over
-	f.lines = fit(lines, rows)
+	f.CursorY -= over
+	f.Lines = term.Fit(lines, rows)
 	return f
 }
 
@@ -91,7 +93,7 @@ func (c *claude) activity(cols int) []string {
 	if len(c.a.queue) > 0 {
 		out = append(out, "", "")
 		for _, q := range c.a.queue {
-			out = append(out, clip("  ❯ "+firstLine(q), cols))
+			out = append(out, term.Clip("  ❯ "+firstLine(q), cols))
 		}
 	}
 	return out
@@ -102,11 +104,11 @@ func (c *claude) composer(cols int) (lines []string, foot string) {
 	const cursor = "\x1b[7m \x1b[27m"
 	switch {
 	case len(c.a.queue) > 0 || c.a.parked:
-		lines = []string{c.sign() + dim("Press up to edit queued messages")}
+		lines = []string{c.sign() + term.Dim("Press up to edit queued messages")}
 	case c.a.comp.empty():
 		lines = []string{c.sign() + cursor}
 	default:
-		for i, l := range wrap(c.a.comp.shown(), cols-4) {
+		for i, l := range term.Wrap(c.a.comp.shown(), cols-4) {
 			lead := "  "
 			if i == 0 {
 				lead = c.sign()
@@ -135,21 +137,21 @@ func (c *claude) dialog(d *dialog) []string {
 	}
 	switch d.kind {
 	case dialogTrust:
-		return []string{" " + bold("Accessing workspace:"), "", " " + c.a.cfg.Cwd, "",
+		return []string{" " + term.Bold("Accessing workspace:"), "", " " + c.a.cfg.Cwd, "",
 			" Quick safety check: Is this a project you created or one you trust?", "",
 			" Claude Code'll be able to read, edit, and execute files here.", "",
 			mark(0, "1. Yes, I trust this folder"), mark(1, "2. No, exit"), "", " Enter to confirm · Esc to cancel"}
 	case dialogOnboarding:
 		return []string{" Let's get started.", "", " Choose the look of your terminal", ""}
 	}
-	return []string{" " + bold("Bash command"), "", "   " + d.call.cmd, "   " + gray("Run "+d.call.cmd), "",
+	return []string{" " + term.Bold("Bash command"), "", "   " + d.call.cmd, "   " + gray("Run "+d.call.cmd), "",
 		" Do you want to proceed?", mark(0, "1. Yes"), mark(1, "2. Yes, and don't ask again for "+firstWord(d.call.cmd)+" commands"),
 		mark(2, "3. No"), "", " " + gray("Esc to cancel · Tab to amend · ctrl+e to explain")}
 }
 
 func (c *claude) conversation(cols int) []string {
 	out := []string{
-		"\x1b[38;5;174m ▐▛███▜▌\x1b[39m   " + bold("Claude") + " " + bold("Code") + " " + gray("v"+ClaudeVersion),
+		"\x1b[38;5;174m ▐▛███▜▌\x1b[39m   " + term.Bold("Claude") + " " + term.Bold("Code") + " " + gray("v"+ClaudeVersion),
 		"\x1b[38;5;174m▝▜█████▛▘\x1b[39m  " + gray("Opus 4.8 (1M context) · API Usage Billing"),
 		"\x1b[38;5;174m  ▘▘ ▝▝\x1b[39m    " + gray(c.a.cfg.Cwd), "",
 	}
@@ -161,7 +163,7 @@ func (c *claude) conversation(cols int) []string {
 		case t.call != nil:
 			out = append(out, "", "● "+callTitle(t.call), "  ⎿  Waiting…")
 		case t.partial != "":
-			out = append(append(out, ""), indent("● ", wrap(t.partial, cols-2))...)
+			out = append(append(out, ""), term.Indent("● ", term.Wrap(t.partial, cols-2))...)
 		}
 	}
 	return out
@@ -170,15 +172,15 @@ func (c *claude) conversation(cols int) []string {
 func (c *claude) block(b block, cols int) []string {
 	switch b.kind {
 	case blockUser:
-		return indent("\x1b[38;5;239m❯\x1b[39m ", wrap(b.text, cols-2))
+		return term.Indent("\x1b[38;5;239m❯\x1b[39m ", term.Wrap(b.text, cols-2))
 	case blockAgent:
-		return indent("● ", wrap(b.text, cols-2))
+		return term.Indent("● ", term.Wrap(b.text, cols-2))
 	case blockTool:
-		return append(indent("● ", wrap(b.text, cols-2)), indent("  ⎿  ", wrap(b.more, cols-5))...)
+		return append(term.Indent("● ", term.Wrap(b.text, cols-2)), term.Indent("  ⎿  ", term.Wrap(b.more, cols-5))...)
 	case blockShell:
-		return append(indent("! ", wrap(b.text, cols-2)), indent("  ⎿  ", wrap(b.more, cols-5))...)
+		return append(term.Indent("! ", term.Wrap(b.text, cols-2)), term.Indent("  ⎿  ", term.Wrap(b.more, cols-5))...)
 	case blockWorked:
 		return []string{gray("✻ " + b.text)}
 	}
-	return wrap(b.text, cols)
+	return term.Wrap(b.text, cols)
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/standin/term"
 )
 
 const placeholder = "Ask Codex to do anything"
@@ -43,20 +45,20 @@ func (c *codex) title() string {
 	return name
 }
 
-func (c *codex) draw(cols, rows int) frame {
-	f := frame{title: c.title()}
+func (c *codex) draw(cols, rows int) term.Frame {
+	f := term.Frame{Title: c.title()}
 	var bottom []string
 	switch {
 	case c.a.dlg != nil:
 		bottom = c.dialog(c.a.dlg)
-		f.cursorX, f.cursorY = cols-1, rows-1
+		f.CursorX, f.CursorY = cols-1, rows-1
 	default:
-		bottom, f.cursorX = c.composer(cols, rows)
-		f.cursorY, f.showCursor = rows-4, true
+		bottom, f.CursorX = c.composer(cols, rows)
+		f.CursorY, f.ShowCursor = rows-4, true
 	}
 	above := c.conversation(cols)
-	f.lines = append(fit(above, rows-len(bottom)), bottom...)
-	f.lines = fit(f.lines, rows)
+	f.Lines = append(term.Fit(above, rows-len(bottom)), bottom...)
+	f.Lines = term.Fit(f.Lines, rows)
 	return f
 }
 
@@ -67,7 +69,7 @@ func (c *codex) composer(cols, rows int) (lines []string, x int) {
 		lines = append(lines, "", w)
 	}
 	if len(c.a.queue) > 0 {
-		lines = append(lines, "", "• "+bold("Queued follow-up inputs"))
+		lines = append(lines, "", "• "+term.Bold("Queued follow-up inputs"))
 		for _, q := range c.a.queue {
 			lines = append(lines, "  ↳ "+firstLine(q))
 		}
@@ -75,22 +77,22 @@ func (c *codex) composer(cols, rows int) (lines []string, x int) {
 	}
 	lines = append(lines, "", "")
 	x = 2
-	hint := "  " + bold("←") + " for agents · " + bold("?") + " for shortcuts"
+	hint := "  " + term.Bold("←") + " for agents · " + term.Bold("?") + " for shortcuts"
 	if c.a.comp.empty() {
-		lines = append(lines, bold(c.glyph())+" "+dim(placeholder))
+		lines = append(lines, term.Bold(c.glyph())+" "+term.Dim(placeholder))
 	} else {
-		draft := wrap(c.a.comp.shown(), cols-3)
+		draft := term.Wrap(c.a.comp.shown(), cols-3)
 		if limit := max(1, rows/2); len(draft) > limit {
 			draft = draft[len(draft)-limit:]
 		}
 		for i, l := range draft {
 			lead := "  "
 			if i == 0 {
-				lead = bold(c.glyph()) + " "
+				lead = term.Bold(c.glyph()) + " "
 			}
 			lines = append(lines, lead+l)
 		}
-		x = 2 + textWidth(draft[len(draft)-1])
+		x = 2 + term.Width(draft[len(draft)-1])
 		hint = ""
 		if c.a.state == working {
 			hint = "  tab to queue message"
@@ -100,7 +102,7 @@ func (c *codex) composer(cols, rows int) (lines []string, x int) {
 	if c.titled {
 		foot += " · fake title"
 	}
-	return append(lines, "", clip(foot, cols), hint), x
+	return append(lines, "", term.Clip(foot, cols), hint), x
 }
 
 // workingLine is shown until the answer streams; then the screen looks idle although the
@@ -114,38 +116,38 @@ func (c *codex) workingLine() string {
 	if c.threadTitle {
 		bullet = "" // animations are off in that configuration
 	}
-	return fmt.Sprintf("%s%s (%ds • %s to interrupt)", bullet, dim("Working"), int(time.Since(t.started).Seconds()), bold("esc"))
+	return fmt.Sprintf("%s%s (%ds • %s to interrupt)", bullet, term.Dim("Working"), int(time.Since(t.started).Seconds()), term.Bold("esc"))
 }
 
 func (c *codex) dialog(d *dialog) []string {
 	mark := func(n int, text string) string {
 		if n == d.selected {
-			return "\x1b[1;7m" + "› " + text + reset
+			return "\x1b[1;7m" + "› " + text + term.Reset
 		}
 		return "  " + text
 	}
 	switch d.kind {
 	case dialogTrust:
-		return []string{"", "  " + bold("Folder access"), "", "  " + c.a.cfg.Cwd, "",
+		return []string{"", "  " + term.Bold("Folder access"), "", "  " + c.a.cfg.Cwd, "",
 			"  Trust this folder? Codex can read, edit, and run files here, subject to your permission settings.", "",
 			mark(0, "1. Trust and continue"), mark(1, "2. Back to Agent Command Center"), "", "  enter continue · esc back"}
 	case dialogOnboarding:
 		return []string{"", "  Welcome aboard", "", "  Sign in to go on.", ""}
 	}
-	lines := []string{"", "", "  " + bold("Would you like to run the following command?"), "", "  Environment: " + bold("local"), ""}
+	lines := []string{"", "", "  " + term.Bold("Would you like to run the following command?"), "", "  Environment: " + term.Bold("local"), ""}
 	if d.call.reason != "" {
-		lines = append(lines, "  Reason: \x1b[3m"+d.call.reason+reset, "")
+		lines = append(lines, "  Reason: \x1b[3m"+d.call.reason+term.Reset, "")
 	}
 	return append(lines, "  $ "+d.call.cmd, "", "",
 		mark(0, "1. Yes, proceed (y)"),
 		mark(1, "2. Yes, and don't ask again for commands that start with `"+firstWord(d.call.cmd)+"` (p)"),
 		mark(2, "3. No, and tell Codex what to do differently (esc)"), "",
-		"  "+dim("Press ")+bold("enter")+dim(" to confirm or ")+bold("esc")+dim(" to cancel"))
+		"  "+term.Dim("Press ")+term.Bold("enter")+term.Dim(" to confirm or ")+term.Bold("esc")+term.Dim(" to cancel"))
 }
 
 // conversation is everything above the composer or the dialog.
 func (c *codex) conversation(cols int) []string {
-	out := []string{"", "  >_ " + bold("OpenAI Codex") + dim(" (v"+CodexVersion+")"), "     " + dim(c.a.cfg.Cwd), ""}
+	out := []string{"", "  >_ " + term.Bold("OpenAI Codex") + term.Dim(" (v"+CodexVersion+")"), "     " + term.Dim(c.a.cfg.Cwd), ""}
 	for _, b := range c.a.blocks {
 		out = append(out, c.block(b, cols)...)
 		out = append(out, "")
@@ -153,9 +155,9 @@ func (c *codex) conversation(cols int) []string {
 	if t := c.a.turn; t != nil {
 		switch {
 		case t.call != nil && t.call.cmd != "":
-			out = append(out, "• "+bold("Running")+" "+t.call.cmd, "")
+			out = append(out, "• "+term.Bold("Running")+" "+t.call.cmd, "")
 		case t.partial != "":
-			out = append(out, indent("• ", wrap(t.partial, cols-2))...)
+			out = append(out, term.Indent("• ", term.Wrap(t.partial, cols-2))...)
 			out = append(out, "")
 		}
 	}
@@ -165,10 +167,10 @@ func (c *codex) conversation(cols int) []string {
 func (c *codex) block(b block, cols int) []string {
 	switch b.kind {
 	case blockUser:
-		lines := indent(bold(c.glyph())+" ", wrap(b.text, cols-2))
+		lines := term.Indent(term.Bold(c.glyph())+" ", term.Wrap(b.text, cols-2))
 		return append(append([]string{""}, lines...), "")
 	case blockAgent:
-		return indent("• ", wrap(b.text, cols-2))
+		return term.Indent("• ", term.Wrap(b.text, cols-2))
 	case blockTool, blockShell:
 		verb := "Ran"
 		if b.kind == blockShell {
@@ -178,53 +180,17 @@ func (c *codex) block(b block, cols int) []string {
 		if out == "" {
 			out = "(no output)"
 		}
-		return append(indent("• ", wrap(verb+" "+b.text, cols-2)), indent("  └ ", wrap(out, cols-4))...)
+		return append(term.Indent("• ", term.Wrap(verb+" "+b.text, cols-2)), term.Indent("  └ ", term.Wrap(out, cols-4))...)
 	case blockApproved:
-		return wrap("✔ You approved codex to run "+b.text+" this time", cols)
+		return term.Wrap("✔ You approved codex to run "+b.text+" this time", cols)
 	case blockCanceled:
-		return wrap("✗ You canceled the request to run "+b.text, cols)
+		return term.Wrap("✗ You canceled the request to run "+b.text, cols)
 	case blockInterrupted, blockError:
-		return wrap("■ "+b.text, cols)
+		return term.Wrap("■ "+b.text, cols)
 	case blockWorked:
-		return []string{"  " + dim(b.text)}
+		return []string{"  " + term.Dim(b.text)}
 	}
 	return strings.Split(b.text, "\n")
-}
-
-// indent puts lead before the first line and blanks of its width before the others.
-func indent(lead string, lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		if i == 0 {
-			out[i] = lead + l
-		} else {
-			out[i] = strings.Repeat(" ", textWidth(stripStyle(lead))) + l
-		}
-	}
-	return out
-}
-
-func stripStyle(s string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, 0x1b)
-		if i < 0 {
-			return b.String() + s
-		}
-		b.WriteString(s[:i])
-		end := strings.IndexByte(s[i:], 'm')
-		if end < 0 {
-			return b.String()
-		}
-		s = s[i+end+1:]
-	}
-}
-
-func clip(s string, cols int) string {
-	if r := []rune(s); len(r) > cols {
-		return string(r[:cols])
-	}
-	return s
 }
 
 func firstLine(s string) string { l, _, _ := strings.Cut(s, "\n"); return l }

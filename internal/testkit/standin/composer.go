@@ -3,9 +3,6 @@ package standin
 import (
 	"fmt"
 	"strings"
-	"unicode"
-
-	"golang.org/x/text/width"
 )
 
 // piece is a part of a draft: what it is and what the screen shows of it.
@@ -92,62 +89,6 @@ func (c *composer) killLine() {
 		return
 	}
 	c.set(text[:i+1])
-}
-
-// runeWidth is the number of columns of r.
-func runeWidth(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
-
-func textWidth(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-// wrap breaks text into lines of at most cols columns, at blanks where there is one, and
-// keeps every character but the blank at the break.
-func wrap(text string, cols int) []string {
-	cols = max(cols, 4)
-	var out []string
-	for _, line := range strings.Split(text, "\n") {
-		out = append(out, wrapLine(line, cols)...)
-	}
-	return out
-}
-
-func wrapLine(line string, cols int) []string {
-	var out []string
-	r := []rune(strings.ReplaceAll(line, "\t", "    "))
-	for {
-		w, i, blank := 0, 0, -1
-		for i < len(r) && w+runeWidth(r[i]) <= cols {
-			if r[i] == ' ' {
-				blank = i
-			}
-			w += runeWidth(r[i])
-			i++
-		}
-		switch {
-		case i == len(r):
-			return append(out, string(r))
-		case r[i] == ' ':
-			out, r = append(out, string(r[:i])), r[i+1:]
-		case blank > 0:
-			out, r = append(out, string(r[:blank])), r[blank+1:]
-		default:
-			out, r = append(out, string(r[:i])), r[i:]
-		}
-	}
 }
 
 func pastedContent(n int) string { return fmt.Sprintf("[Pasted Content %d chars]", n) }

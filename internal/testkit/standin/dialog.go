@@ -1,5 +1,9 @@
 package standin
 
+import (
+	"github.com/agent-knock-knock/akk/internal/testkit/standin/term"
+)
+
 // dialogKind is what a dialog asks.
 type dialogKind int
 
@@ -29,19 +33,19 @@ func (a *app) ask(d *dialog) {
 
 // dialogKey is a key while a dialog has the focus: a paste is lost, Enter takes the
 // selected choice.
-func (a *app) dialogKey(k key) {
+func (a *app) dialogKey(k term.Key) {
 	d := a.dlg
-	switch k.kind {
-	case keyUp:
+	switch k.Kind {
+	case term.Up:
 		d.selected = max(0, d.selected-1)
-	case keyDown:
+	case term.Down:
 		d.selected = min(d.options-1, d.selected+1)
-	case keyEnter:
+	case term.Enter:
 		a.choose(d.selected)
-	case keyEsc, keyCtrlC:
+	case term.Esc, term.CtrlC:
 		a.choose(d.options - 1)
-	case keyText:
-		for _, r := range k.text {
+	case term.Text:
+		for _, r := range k.Text {
 			if a.dlg != d {
 				return
 			}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/standin/term"
 )
 
 // Event is one thing the stand-in did, as STANDIN_EVENTS holds it.
@@ -68,18 +70,18 @@ func ParseInput(raw []byte) Input {
 	in := Input{Raw: raw}
 	rest := raw
 	for {
-		i := bytes.Index(rest, []byte(pasteStart))
+		i := bytes.Index(rest, []byte(term.PasteStart))
 		if i < 0 {
 			break
 		}
 		in.loose(rest[:i])
-		rest = rest[i+len(pasteStart):]
-		end := bytes.Index(rest, []byte(pasteEnd))
+		rest = rest[i+len(term.PasteStart):]
+		end := bytes.Index(rest, []byte(term.PasteEnd))
 		if end < 0 {
 			return in
 		}
 		in.Pastes = append(in.Pastes, string(rest[:end]))
-		rest = rest[end+len(pasteEnd):]
+		rest = rest[end+len(term.PasteEnd):]
 	}
 	in.loose(rest)
 	return in

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/standin/term"
 )
 
 // keys applies what came from the terminal.
-func (a *app) keys(keys []key) {
+func (a *app) keys(keys []term.Key) {
 	for _, k := range keys {
 		now := time.Now()
-		if a.deaf && k.kind != keyPaste && k.kind != keyEnter {
+		if a.deaf && k.Kind != term.Paste && k.Kind != term.Enter {
 			continue
 		}
 		if a.state == waiting && a.dlg != nil {
@@ -22,27 +24,27 @@ func (a *app) keys(keys []key) {
 	}
 }
 
-func (a *app) composerKey(k key, now time.Time) {
-	switch k.kind {
-	case keyText:
-		a.countBurst(k.text, now)
-		a.comp.add(k.text)
-	case keyPaste:
+func (a *app) composerKey(k term.Key, now time.Time) {
+	switch k.Kind {
+	case term.Text:
+		a.countBurst(k.Text, now)
+		a.comp.add(k.Text)
+	case term.Paste:
 		a.pasted, a.burst = now, 0
-		a.paste(k.text)
-	case keyLine:
+		a.paste(k.Text)
+	case term.Newline:
 		a.comp.add("\n")
-	case keyEnter:
+	case term.Enter:
 		a.enter(now)
-	case keyTab:
+	case term.Tab:
 		a.tab()
-	case keyBack:
+	case term.Backspace:
 		a.comp.backspace()
-	case keyCtrlU:
+	case term.CtrlU:
 		a.comp.killLine()
-	case keyCtrlC:
+	case term.CtrlC:
 		a.ctrlC()
-	case keyEsc:
+	case term.Esc:
 		a.escape()
 	}
 }

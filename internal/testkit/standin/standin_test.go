@@ -150,21 +150,6 @@ func TestInputSeparatesPastesFromTypedKeys(t *testing.T) {
 	}
 }
 
-func TestTheDecoderSurvivesEveryCutOfItsInput(t *testing.T) {
-	const input = "a\x1b[200~x\ry\x1b[201~\r\x1b[Ahé\x7f\x03"
-	want := fmt.Sprint((&decoder{}).feed([]byte(input)))
-	for i := range input {
-		d := &decoder{}
-		var keys []key
-		for _, k := range append(d.feed([]byte(input[:i])), d.feed([]byte(input[i:]))...) {
-			keys = appendKey(keys, k)
-		}
-		if got := fmt.Sprint(keys); got != want {
-			t.Errorf("cut at %d: %v, want %v", i, got, want)
-		}
-	}
-}
-
 // dead reports whether the process has ended; a zombie has.
 func dead(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()

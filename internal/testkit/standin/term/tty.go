@@ -1,4 +1,4 @@
-package standin
+package term
 
 import (
 	"fmt"
@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawTerminal switches fd to raw mode, throwing away what was typed before, and returns
+// Raw switches fd to raw mode, throwing away what was typed before, and returns
 // the way back.
-func rawTerminal(fd int) (restore func(), err error) {
+func Raw(fd int) (restore func(), err error) {
 	old, err := unix.IoctlGetTermios(fd, ioctlGet)
 	if err != nil {
-		return nil, fmt.Errorf("standin: standard input is no terminal: %w", err)
+		return nil, fmt.Errorf("term: standard input is no terminal: %w", err)
 	}
 	raw := *old
 	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INPCK | unix.ISTRIP | unix.IXON | unix.INLCR | unix.IGNCR
@@ -20,13 +20,13 @@ func rawTerminal(fd int) (restore func(), err error) {
 	raw.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.IEXTEN | unix.ISIG
 	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
 	if err := unix.IoctlSetTermios(fd, ioctlSetFlush, &raw); err != nil {
-		return nil, fmt.Errorf("standin: raw mode: %w", err)
+		return nil, fmt.Errorf("term: raw mode: %w", err)
 	}
 	return func() { unix.IoctlSetTermios(fd, ioctlSet, old) }, nil
 }
 
-// terminalSize returns columns and rows; 80x24 when they cannot be read.
-func terminalSize(fd int) (cols, rows int) {
+// Size returns columns and rows; 80x24 when they cannot be read.
+func Size(fd int) (cols, rows int) {
 	ws, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
 	if err != nil || ws.Col == 0 || ws.Row == 0 {
 		return 80, 24

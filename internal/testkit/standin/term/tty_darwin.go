@@ -1,4 +1,4 @@
-package standin
+package term
 
 import "golang.org/x/sys/unix"
 
