@@ -11,3 +11,5 @@ import (
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
 
 func selfPath() (string, error) { return os.Executable() }
+
+func onMainThread() bool { return false }

@@ -43,6 +43,7 @@ type Contained struct {
 	PID    int
 	pool   *Runners
 	runner *runnerProcess
+	group  groupHold
 }
 
 // Start runs prog with the three files as its stdin, stdout and stderr; it does not close
@@ -70,7 +71,7 @@ func (p *Runners) Start(ctx context.Context, prog Program, stdin, stdout, stderr
 		r.retire()
 		return nil, fault.New(fault.Internal, "proc.Start", "the runner answered %q to a run request", rep.Op)
 	}
-	return &Contained{PID: rep.PID, pool: p, runner: r}, nil
+	return &Contained{PID: rep.PID, pool: p, runner: r, group: holdGroup(rep.PID)}, nil
 }
 
 // send hands the request to a runner. An idle runner may have ended meanwhile; then the
@@ -111,9 +112,13 @@ func (c *Contained) Kill() { _ = writeFrame(c.runner.conn, request{Op: "kill"}) 
 // everything is killed and Wait still returns within a bound. An error means that the
 // runner was lost, so how the program ended is unknown. Call it exactly once.
 func (c *Contained) Wait(ctx context.Context) (Status, error) {
+	defer c.group.close()
 	rep, err := c.await(ctx)
 	if err != nil || rep.Op != "done" {
 		c.runner.retire()
+		// The kernel killed the program with its runner, but not what the program forked
+		// just before. Whatever left the group by then stays.
+		c.group.kill()
 		return Status{Exit: -1}, fault.New(fault.Unavailable, "proc.Wait", "the runner process was lost")
 	}
 	if rep.Left > 0 {

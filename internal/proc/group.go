@@ -20,3 +20,11 @@ func KillGroup(pid int) error {
 	}
 	return fault.Wrap(err, fault.Internal, "proc.KillGroup", "cannot kill process group %d", pid)
 }
+
+// killLeaderless kills a group that is not of our child, if no process has its number: a
+// process of that number may be a stranger that leads a group of its own.
+func killLeaderless(pid int) {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+	}
+}

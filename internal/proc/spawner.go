@@ -42,10 +42,27 @@ func NewSpawner() *Spawner {
 }
 
 func (s *Spawner) loop() {
-	defer close(s.done)
-	// Never unlocked: when this goroutine returns, its thread ends, and the kernel kills
-	// the children that Close found still running.
 	runtime.LockOSThread()
+	if onMainThread() {
+		// Go parks the main thread instead of ending it, so Close could not end the
+		// children. While this goroutine keeps it, another one gets another thread.
+		locked := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(locked)
+			s.serve()
+		}()
+		<-locked
+		runtime.UnlockOSThread()
+		return
+	}
+	s.serve()
+}
+
+// serve runs on a locked thread and never unlocks it: when it returns, the thread ends, and
+// the kernel kills the children that Close found still running.
+func (s *Spawner) serve() {
+	defer close(s.done)
 	for r := range s.reqs {
 		r.reply <- r.cmd.Start()
 	}
