@@ -10,6 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/agent/codex/appserver"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/known"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/rollout"
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -49,6 +50,8 @@ type follower struct {
 	gone      bool
 	ticks     int // since something became due, see lostTicks
 	lost      bool
+	heard     bool                // the server said something of the thread
+	early     []appserver.Message // what came before the acceptance was known
 	ticked    bool
 	active    time.Time // of the last activity observation
 }
@@ -136,7 +139,14 @@ func (f *follower) send(o turn.Observation) error {
 // step reads what is there, reports it, and says whether the native turn is over.
 func (f *follower) step(ctx context.Context) (done bool, err error) {
 	f.locate(ctx)
-	moved := f.read(ctx)
+	moved := f.read(ctx) || f.heard
+	f.heard = false
+	if f.t.acc != nil {
+		for _, m := range f.early {
+			f.notice(m)
+		}
+		f.early = nil
+	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}

@@ -295,6 +295,35 @@ func TestTheServerProvesATurnAndTheFileDoesNotRepeatIt(t *testing.T) {
 	f.ends(`armed; accepted; prompt; prompt_cleared; completed "hi"`)
 }
 
+// What a real 0.171 daemon sent, in its own order.
+func TestRecordedServerMessagesProveATurn(t *testing.T) {
+	for _, tc := range []struct{ file, thread, client, want string }{
+		{"server-approval.jsonl", "01a2336b-6565-7ec3-b7dd-1feb03bcaa8f", "c234014f-3f29-4234-8b5c-1c6a76cd4698", `accepted; prompt; prompt_cleared; completed "external approved"`},
+		{"server-failure.jsonl", "01a23370-fd8a-7830-b620-934beba058c4", "req-0002", `accepted; failed "internal_server_error"`},
+	} {
+		anc := turn.Anchor{Channel: turn.ChannelCodexSocket, ThreadID: tc.thread, ClientID: tc.client}
+		f := &follower{anc: anc, t: newTracker(anc)}
+		for _, l := range fixture(t, tc.file) {
+			var m appserver.Message
+			if err := json.Unmarshal([]byte(l), &m); err != nil {
+				t.Fatal(err)
+			}
+			if f.t.end == nil {
+				f.notice(m)
+			}
+		}
+		if f.t.end == nil {
+			t.Fatalf("%s: no end after %s", tc.file, show(f.t.out))
+		}
+		for _, o := range f.t.out {
+			if o.Prompt != nil && (!o.Prompt.Approvable || o.Prompt.RequestID != "4") {
+				t.Errorf("%+v", o.Prompt)
+			}
+		}
+		expect(t, append(f.t.out, *f.t.end), tc.want)
+	}
+}
+
 func TestAnEndWithoutTextWaitsForTheFile(t *testing.T) {
 	s, a, path, anc := served(t, "idle")
 	f := follow(t, a, agent.Ref{}, anc)
@@ -321,7 +350,7 @@ func TestFailureAndInterruptComeFromTheServer(t *testing.T) {
 
 // A virgin thread cannot be subscribed to; after its first prompt it can.
 func TestAVirginThreadIsSubscribedAfterItsFirstPrompt(t *testing.T) {
-	s, a, _, anc := served(t, "idle")
+	s, a, path, anc := served(t, "idle")
 	s.mu.Lock()
 	s.virgin = true
 	s.mu.Unlock()
@@ -330,9 +359,12 @@ func TestAVirginThreadIsSubscribedAfterItsFirstPrompt(t *testing.T) {
 	s.mu.Lock()
 	s.virgin = false
 	s.mu.Unlock()
+	// The request and even the end may be replayed before the file shows the acceptance.
+	s.ask("0", "item/commandExecution/requestApproval", map[string]any{"threadId": testThread, "turnId": "T", "itemId": "c", "command": "date"})
 	eventually(t, "subscribed", func() bool { s.setStatus("active"); return s.subscribers() == 1 })
-	s.tell(false, "item/started", userItem("T"))
-	f.until(`armed; accepted`)
+	s.tell(false, "turn/completed", turnEnd("T", "interrupted"))
+	add(t, path, record(started("T"), user("T", "msg-1", "do it")))
+	f.ends(`armed; accepted; prompt; interrupted "interrupted"`)
 }
 
 // The pane dies and the turn goes on in the server (agents-live 0.4).

@@ -19,6 +19,8 @@ const (
 	reconnectMin, reconnectMax = 500 * time.Millisecond, 10 * time.Second
 	// resumeRetry is the pause before a thread without rollout is subscribed to again.
 	resumeRetry = time.Second
+	// maxEarly bounds the messages that wait for the acceptance.
+	maxEarly = 64
 )
 
 // serverEvent is one thing that the subscription saw.
@@ -148,8 +150,16 @@ func (f *follower) notice(m appserver.Message) {
 		return
 	}
 	t := f.t
+	f.heard = true
+	if t.acc == nil && (len(m.ID) > 0 || m.Method == known.NResolved || m.Method == known.NTurnCompleted) {
+		// It may be of our turn, whose acceptance the file is about to show.
+		if len(f.early) < maxEarly {
+			f.early = append(f.early, m)
+		}
+		return
+	}
 	if len(m.ID) > 0 {
-		if req, ok := known.ServerRequests[m.Method]; ok && t.acc != nil && p.TurnID == t.acc.turnID {
+		if req, ok := known.ServerRequests[m.Method]; ok && p.TurnID == t.acc.turnID {
 			o := f.observation(turn.ObsPrompt, sourceSocket)
 			o.Prompt = requestPrompt(f.ref.Endpoint, m, req)
 			t.out = append(t.out, o)
@@ -162,9 +172,7 @@ func (f *follower) notice(m appserver.Message) {
 	case known.NResolved:
 		o := f.observation(turn.ObsPromptCleared, sourceSocket)
 		o.Detail = "request " + string(p.RequestID) + " was answered"
-		if t.acc != nil {
-			t.out = append(t.out, o)
-		}
+		t.out = append(t.out, o)
 	case known.NItemStarted, known.NItemCompleted:
 		t.serverItem(p)
 	case known.NTurnCompleted:

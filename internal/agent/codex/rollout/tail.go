@@ -27,7 +27,7 @@ const (
 	// maxMetaLine bounds the first line; it holds the agent's instructions.
 	maxMetaLine = 4 << 20
 	// tailStart and tailLimit bound the search for the last turn from the end.
-	tailStart, tailLimit = 256 << 10, 8 << 20
+	tailStart, tailLimit = 64 << 10, 16 << 20
 )
 
 // Tail reads complete lines of one rollout from a byte offset on. It keeps the file open,
