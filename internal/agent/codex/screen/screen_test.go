@@ -179,6 +179,28 @@ func TestStreamingIsWorkingByTheTitle(t *testing.T) {
 	}
 }
 
+// The status line tells as well as the title does, on every version.
+func TestTheWorkingLineIsEnoughWithoutATitle(t *testing.T) {
+	seen := 0
+	for _, version := range []string{"0.98.0", "0.130.0", "0.150.0", "0.171.0"} {
+		names, screens := captures(t, version)
+		for _, n := range names {
+			c := screens[n]
+			if !c.Pane.CursorFlag || !strings.Contains(strings.Join(c.Lines, "\n"), "esc to interrupt)") {
+				continue
+			}
+			c.Pane.Title = ""
+			if s := Classify(c); s.State != agent.ScreenWorking {
+				t.Errorf("%s %s: %s", version, n, s.State)
+			}
+			seen++
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d recorded screens show the line", seen)
+	}
+}
+
 // Case T15: a working line in the history is not work.
 func TestAWorkingLineAboveTheLastPromptIsHistory(t *testing.T) {
 	_, screens := captures(t, "0.171.0")
