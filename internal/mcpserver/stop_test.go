@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -137,5 +138,33 @@ func TestAHostCannotForgeTheCallIdentity(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Result.Structured.Call != `host-bridge:["bridge-1",5]` {
 		t.Errorf("got %s, %v", lines, err)
+	}
+}
+
+func TestAToolThatWasAnsweredForIsStillWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "effects")
+	synctest.Test(t, func(t *testing.T) {
+		in, toServer := io.Pipe()
+		var out bytes.Buffer
+		served := make(chan error, 1)
+		go func() {
+			served <- mcpserver.Serve(t.Context(), mcpserver.Config{Name: "n", Version: "v", Registry: testTools(path),
+				In: in, Out: &out, Log: slog.New(slog.DiscardHandler), Instance: "bridge-1"})
+		}()
+		start := time.Now()
+		if _, err := io.WriteString(toServer, handshake+toolCall("1", "slow", `{"ms":15000}`)); err != nil {
+			t.Fatal(err)
+		}
+		pause(9000)
+		toServer.Close() // the reply is due after one second more, the effect after six
+		if err := <-served; err != nil {
+			t.Errorf("Serve returned %v", err)
+		}
+		if took := time.Since(start); took != 15*time.Second {
+			t.Errorf("the session ended after %s", took)
+		}
+	})
+	if got := effects(t, path); len(got) != 1 {
+		t.Errorf("the effect was not waited for: %q", got)
 	}
 }
