@@ -47,11 +47,11 @@ func (d *diary) table() *toolkit.Registry {
 				note(d.started, call.ID)
 				start := time.Now()
 				if in.Commit > 0 {
-					time.Sleep(time.Duration(in.Commit) * time.Millisecond)
+					<-time.After(time.Duration(in.Commit) * time.Millisecond)
 					note(d.settled, call.ID)
 					toolkit.Committed(ctx)
 				}
-				time.Sleep(time.Duration(in.Return)*time.Millisecond - time.Since(start))
+				<-time.After(time.Duration(in.Return)*time.Millisecond - time.Since(start))
 				note(d.settled, call.ID)
 				return nil, nil
 			})
@@ -188,7 +188,7 @@ func stubborn() *toolkit.Registry {
 				Deaf bool `json:"deaf"`
 			}) (any, error) {
 				if in.Deaf {
-					time.Sleep(time.Minute)
+					<-time.After(time.Minute)
 				}
 				<-ctx.Done()
 				return nil, context.Cause(ctx)
