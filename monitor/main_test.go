@@ -282,6 +282,8 @@ func BenchmarkIdleMonitors(b *testing.B) {
 			pss += smaps(b, m.PID(), "Pss:")
 			rss += smaps(b, m.PID(), "Rss:")
 			ticks += cpuTicks(b, m.PID())
+		}
+		for _, m := range monitors { // later: shared pages count by how many share them
 			m.Kill()
 		}
 		b.ReportMetric(pss/count, "PSS-KiB/monitor")

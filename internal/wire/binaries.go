@@ -75,5 +75,9 @@ func environment(k kind, extra []string) []string {
 			env = append(env, n+"="+v)
 		}
 	}
+	if k == kindMonitor {
+		// The Go runtime keeps memory for every CPU from the start on; a monitor needs one.
+		env = append(env, "GOMAXPROCS=1")
+	}
 	return append(env, extra...)
 }
