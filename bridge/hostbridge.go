@@ -97,48 +97,52 @@ type bridge struct {
 	ctx        context.Context
 }
 
-func newBridge(ctx context.Context, o cli.HostBridgeOptions, log *slog.Logger) (b *bridge, err error) {
+// newBridge makes the parts. What it made before a failure is released again.
+func newBridge(ctx context.Context, o cli.HostBridgeOptions, log *slog.Logger) (*bridge, error) {
 	// The parts outlive the session's ctx: what was accepted is drained after it ended.
-	b = &bridge{id: ids.NewBridge(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
-	defer func() {
-		if err != nil {
-			b.close()
-		}
-	}()
+	b := &bridge{id: ids.NewBridge(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
+	if err := b.build(ctx, o); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error) {
 	binaries := wire.Binaries{}
 	if err := binaries.Check(); err != nil {
-		return nil, err
+		return err
 	}
 	if b.db, err = store.Open(ctx, o.StoreDir, store.Options{}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := b.register(ctx, o); err != nil {
-		return nil, err
+		return err
 	}
 	if b.runDir, err = wire.OpenRunDir(o.RuntimeDir); err != nil {
-		return nil, err
+		return err
 	}
 	b.spawner = proc.NewSpawner()
 	route := route(b.db, o.Admitted)
 	sink := &sink{}
 	b.supervisor, err = supervise.New(b.ctx, supervise.Config{
-		Spawner: b.spawner, Binaries: binaries, RunDir: b.runDir, Handoff: handoff(o, route, b.id), Sink: sink, Log: log,
+		Spawner: b.spawner, Binaries: binaries, RunDir: b.runDir, Handoff: handoff(o, route, b.id), Sink: sink, Log: b.log,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor}, Owner: b.id, Live: route, Clock: clock.System{}, Log: log})
+	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor}, Owner: b.id, Live: route, Clock: clock.System{}, Log: b.log})
 	b.turns = dispatch.New(dispatch.Config{
 		DB: b.db, Bridge: b.id, Scanner: discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{})),
 		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
-		LockDir: lockDir(), Clock: clock.System{}, Log: log,
+		LockDir: lockDir(), Clock: clock.System{}, Log: b.log,
 	})
 	sink.Service = b.turns
-	b.loop = reconcile.New(clock.System{}, log, 0,
+	b.loop = reconcile.New(clock.System{}, b.log, 0,
 		reconcile.Phase{Name: "turns", Startup: b.turns.Sweep, Sweep: b.turns.Sweep},
 		reconcile.Phase{Name: "callbacks", Startup: b.recoverCallbacks, Sweep: b.recoverCallbacks},
 	)
-	return b, nil
+	return nil
 }
 
 // register makes this Bridge an owner that others can see. A Store of a newer release is

@@ -30,8 +30,8 @@ const (
 
 // Options choose how much a scan reads.
 type Options struct {
-	// Only, when set, limits identification and capture to this terminal; the others are
-	// listed without.
+	// Only, when set, limits captures to this terminal. The others of its kind are still
+	// identified: two panes may claim one thread, and either alone looks innocent.
 	Only ids.TerminalID
 	// Screens captures and classifies the panes.
 	Screens bool
@@ -62,16 +62,6 @@ func New(sockets []string, adapters ...agent.Adapter) *Scanner {
 	return &Scanner{adapters: adapters, sockets: sockets}
 }
 
-// Adapter returns the adapter of a kind, or nil.
-func (s *Scanner) Adapter(kind string) agent.Adapter {
-	for _, a := range s.adapters {
-		if a.Kind() == kind {
-			return a
-		}
-	}
-	return nil
-}
-
 // Scan looks now. The error is for the whole scan, such as an unreadable process table:
 // then nothing is known, which is not the same as nothing being there.
 func (s *Scanner) Scan(ctx context.Context, o Options) (Scan, error) {
@@ -91,6 +81,7 @@ func (s *Scanner) Scan(ctx context.Context, o Options) (Scan, error) {
 	}
 	sort.SliceStable(out.Terminals, func(i, j int) bool { return before(out.Terminals[i].Pane, out.Terminals[j].Pane) })
 	out.Problems = append(out.Problems, probe(ctx, out.Terminals, o)...)
+	contestThreads(out.Terminals)
 	return out, nil
 }
 
@@ -176,6 +167,27 @@ func (s *Scanner) agentsIn(table *procinfo.Table, p tmux.Pane) []Terminal {
 	return found
 }
 
+// contestThreads makes two terminals that seem to show one native thread ambiguous, both:
+// each adapter saw its own pane only, and a task must never follow a guess (case E06).
+func contestThreads(terminals []Terminal) {
+	shown := map[[2]string][]int{}
+	for i, t := range terminals {
+		if t.Native.Thread == agent.ThreadResolved && t.Native.ThreadID != "" {
+			key := [2]string{t.Adapter.Kind(), t.Native.ThreadID}
+			shown[key] = append(shown[key], i)
+		}
+	}
+	for _, same := range shown {
+		if len(same) < 2 {
+			continue
+		}
+		for _, i := range same {
+			terminals[i].Native.Thread = agent.ThreadAmbiguous
+			terminals[i].Conflict = fmt.Sprintf("%d terminals seem to show the same thread", len(same))
+		}
+	}
+}
+
 // probe asks each terminal for its evidence, some at a time.
 func probe(ctx context.Context, terminals []Terminal, o Options) []Problem {
 	problems := make([]*Problem, len(terminals))
@@ -183,13 +195,14 @@ func probe(ctx context.Context, terminals []Terminal, o Options) []Problem {
 	var wg sync.WaitGroup
 	for i := range terminals {
 		t := &terminals[i]
-		if o.Only != "" && t.ID != o.Only {
+		target := o.Only == "" || t.ID == o.Only
+		if !target && !sameKind(terminals, o.Only, t.Adapter) {
 			continue
 		}
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := probeOne(ctx, t, o.Screens); err != nil {
+			if err := probeOne(ctx, t, o.Screens && target); err != nil {
 				p := problem(string(t.ID), err)
 				problems[i] = &p
 			}
@@ -203,6 +216,16 @@ func probe(ctx context.Context, terminals []Terminal, o Options) []Problem {
 		}
 	}
 	return out
+}
+
+// sameKind reports whether the terminal with the id is one of the adapter's.
+func sameKind(terminals []Terminal, id ids.TerminalID, a agent.Adapter) bool {
+	for _, t := range terminals {
+		if t.ID == id {
+			return t.Adapter == a
+		}
+	}
+	return false
 }
 
 func probeOne(ctx context.Context, t *Terminal, screen bool) error {

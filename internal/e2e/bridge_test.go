@@ -149,9 +149,9 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	var shown strings.Builder
 	term := idle(t, c)
 	fmt.Fprint(&shown, dump(list(t, c)))
-	got := send(t, c, term.TerminalID, "SAY:x sk-abcdefghijklmnopqrstuvwxyz0123456789 and Bearer abcdefghijklmnopqrstuvwxyz")
+	got := send(t, c, term.TerminalID, "SAY:x\nuse the key sk-abcdefghijklmnopqrstuvwxyz0123456789 and Bearer abcdefghijklmnopqrstuvwxyz")
 	fmt.Fprint(&shown, dump(got))
-	faketmux.Wait(t, "workers", func() bool { return len(children(t, c.PID(), "akk-callback")) == 1 }, func() string { return "" })
+	faketmux.Wait(t, "workers", func() bool { return len(children(t, c.PID(), "akk-callback")) > 0 }, func() string { return "" })
 	fmt.Fprint(&shown, workers(t, c.PID()))
 	fmt.Fprint(&shown, dump(waitCallback(t, c, got.TurnID, "delivered")))
 	if d := w.host.Deliveries()[0]; !slices.Contains(d.Env, "CANARY_TOKEN") || slices.Contains(d.Env, "FAKE_HOST_NOT_ALLOWED") || d.Session != w.host.Session {

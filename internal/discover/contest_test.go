@@ -1,0 +1,42 @@
+package discover
+
+import (
+	"context"
+	"testing"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
+	"github.com/agent-knock-knock/akk/internal/tmux"
+	"github.com/agent-knock-knock/akk/internal/turn"
+)
+
+// named is an adapter that only has a name.
+type named struct{ kind string }
+
+func (n named) Kind() string                                            { return n.kind }
+func (named) Match(procinfo.Process) bool                               { return false }
+func (named) Identify(context.Context, agent.Ref) (agent.Native, error) { return agent.Native{}, nil }
+func (named) Screen(tmux.Capture) agent.Screen                          { return agent.Screen{} }
+func (named) Literal(text string) (string, error)                       { return text, nil }
+func (named) DraftMatches(agent.Screen, string) agent.Match             { return agent.MatchUnknown }
+func (named) Anchor(context.Context, agent.Ref, agent.Native, string, string) (turn.Anchor, error) {
+	return turn.Anchor{}, nil
+}
+func (named) Follow(context.Context, agent.Ref, turn.Anchor, <-chan struct{}, func(turn.Observation) error) error {
+	return nil
+}
+
+func TestTwoPanesThatClaimOneThreadAreBothRefused(t *testing.T) { // E06
+	term := func(id, kind, thread string) Terminal {
+		return Terminal{Adapter: named{kind}, Native: agent.Native{Thread: agent.ThreadResolved, ThreadID: thread, Activity: agent.ActivityIdle},
+			Screen: agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}}
+	}
+	all := []Terminal{term("a", "codex", "t1"), term("b", "codex", "t1"), term("c", "codex", "t2"), term("d", "claude", "t1"), term("e", "codex", "")}
+	contestThreads(all)
+	for i, refused := range []bool{true, true, false, false, false} {
+		if err := Ready(all[i]); fault.Is(err, turn.CodeTerminal) != refused {
+			t.Errorf("terminal %d: %v, refused should be %v", i, err, refused)
+		}
+	}
+}
