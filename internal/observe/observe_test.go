@@ -25,7 +25,8 @@ import (
 type script struct {
 	agent.Adapter // the methods that the loop never calls
 	records       chan turn.Observation
-	deaf          bool // Follow does not end when it is told to
+	deaf          bool  // Follow does not end when it is told to
+	refuse        error // of everything but armed
 
 	mu      sync.Mutex
 	screen  string
@@ -112,8 +113,7 @@ type run struct {
 	done    chan error
 	beats   int
 
-	seen   []turn.Observation
-	refuse error
+	seen []turn.Observation
 }
 
 func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
@@ -133,7 +133,7 @@ func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
 	}
 	go func() {
 		r.done <- observe.Run(ctx, c, spec, s, func(o turn.Observation) error {
-			if r.refuse != nil && o.Kind != turn.ObsArmed {
+			if s.refuse != nil && o.Kind != turn.ObsArmed {
 				return r.refuse
 			}
 			s.mu.Lock()
@@ -412,15 +412,16 @@ func TestTheWatchEndsWithItsContextItsSinkOrAnAdapterThatStopsEarly(t *testing.T
 		}
 		r.cancel()
 
-		r = start(t, newScript(), func(s *observe.Spec) { s.Accepted = true })
-		r.refuse = errors.New("sink is gone")
+		s := newScript()
+		s.refuse = errors.New("sink is gone")
+		r = start(t, s, func(s *observe.Spec) { s.Accepted = true })
 		r.show("approval A")
 		if err := <-r.done; !errors.Is(err, r.refuse) {
 			t.Errorf("sink: %v", err)
 		}
 		r.cancel()
 
-		s := newScript()
+		s = newScript()
 		s.deaf = true
 		r = start(t, s, nil)
 		synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -245,6 +246,42 @@ func TestAStoppedWorkerIsNoticedAndEnded(t *testing.T) {
 	eventually(t, "stopped worker reaped", func() bool { return !alive(m.PID()) })
 	m.Stop() // a second stop is a no-op
 	<-m.Exited()
+}
+
+// Cases S07, S12: workers that come and go leave no descriptor, goroutine or socket.
+func TestManyWorkersLeaveNothingBehind(t *testing.T) {
+	o := options(t, "monitor")
+	cycle := func(end func(*wire.Monitor)) {
+		m, err := wire.StartMonitor(t.Context(), o, handoff(), spec("idle"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next(t, m, wire.EventArmed)
+		end(m)
+		<-m.Exited()
+	}
+	crash := func(m *wire.Monitor) { syscall.Kill(m.PID(), syscall.SIGKILL); m.Stop() }
+	cycle((*wire.Monitor).Stop) // what is made once is made now
+	fds, routines := len(descriptors(t)), runtime.NumGoroutine()
+	for range 4 {
+		cycle((*wire.Monitor).Stop)
+		cycle((*wire.Monitor).Kill)
+		cycle(crash)
+	}
+	eventually(t, "descriptors and goroutines as before", func() bool {
+		return len(descriptors(t)) <= fds+2 && runtime.NumGoroutine() <= routines+5
+	})
+	if l := left(t, o.RunDir.Path()); len(l) != 0 {
+		t.Errorf("left behind: %v", l)
+	}
+}
+
+func descriptors(t *testing.T) []os.DirEntry {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("no /proc here: %v", err)
+	}
+	return list
 }
 
 // The environment of a worker holds no secret, its stdin is /dev/null.
