@@ -61,8 +61,11 @@ type conn struct {
 
 	refused     int // messages, counted by the reader
 	initialized atomic.Bool
-	finished    chan struct{} // closed when the drain is over
-	result      error         // of the session; set before finished closes
+	// handshake is set while initialize is in flight and after it succeeded: the SDK
+	// would let a later server/discover replace the identity.
+	handshake atomic.Bool
+	finished  chan struct{} // closed when the drain is over
+	result    error         // of the session; set before finished closes
 }
 
 // Connect implements mcp.Transport.
@@ -163,6 +166,11 @@ func (c *conn) admit(e envelope, size int) jsonrpc.Message {
 			reason: fmt.Sprintf("method %q is not supported", clip(e.method))})
 		return nil
 	}
+	if e.method == methodDiscover && c.handshake.Load() {
+		c.refuse(&refusal{id: c.unused(e.id), code: jsonrpc.CodeInvalidRequest,
+			reason: "the session was opened by initialize: the first identity is kept"})
+		return nil
+	}
 	var call toolCall
 	if e.method == methodCallTool {
 		var why string
@@ -192,6 +200,9 @@ func (c *conn) admit(e envelope, size int) jsonrpc.Message {
 		c.pending.remove(entry)
 		c.refuse(&refusal{id: e.id, code: jsonrpc.CodeInternalError, reason: "internal error"})
 		return nil
+	}
+	if e.method == methodInitialize {
+		c.handshake.Store(true)
 	}
 	msg := &jsonrpc.Request{ID: id, Method: e.method, Params: e.params}
 	if e.method == methodCallTool {
@@ -274,6 +285,9 @@ func (c *conn) Write(_ context.Context, msg jsonrpc.Message) error {
 	defer c.pending.remove(e)
 	if e.ticket != nil {
 		e.ticket.Release()
+	}
+	if e.method == methodInitialize && r.Error != nil && !c.initialized.Load() {
+		c.handshake.Store(false)
 	}
 	if !answer {
 		return nil

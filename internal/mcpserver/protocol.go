@@ -61,7 +61,7 @@ func publish(tools []toolkit.Tool) []*mcp.Tool {
 			Name:        t.Name,
 			Title:       t.Title,
 			Description: t.Description,
-			InputSchema: t.Input,
+			InputSchema: t.PublishedInput,
 			Annotations: &mcp.ToolAnnotations{
 				Title:           t.Title,
 				ReadOnlyHint:    hints.ReadOnly,

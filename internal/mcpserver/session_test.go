@@ -199,6 +199,27 @@ func TestNumbersKeepEveryDigit(t *testing.T) {
 	}
 }
 
+func TestDiscoverDoesNotReplaceTheIdentityOfASession(t *testing.T) { // M18
+	const discover = `{"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	h := tooltest.Start(t, testTools(""))
+	h.Send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+	if _, r := until(t, h, "1"); r.Error == nil {
+		t.Error("initialize without params was accepted")
+	}
+	h.Initialize()
+	h.Send(discover)
+	if r := h.Reply(); r.Error == nil || r.Error.Code != -32600 {
+		t.Errorf("discover in a session: %+v", r)
+	}
+	other := tooltest.Start(t, testTools(""))
+	other.Send(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+	until(t, other, "1")
+	other.Send(discover)
+	if r := other.Reply(); r.Error != nil {
+		t.Errorf("discover after an initialize that failed: %+v", r)
+	}
+}
+
 // sdkSession connects the SDK's own client; version "" is its newest era.
 func sdkSession(t *testing.T, version string) *mcp.ClientSession {
 	t.Helper()

@@ -82,6 +82,8 @@ type tool struct {
 	spec   Spec
 	input  *schema
 	output *schema // nil when Spec.Output is empty
+	// publishedInput is Spec.Input without combinations at its top.
+	publishedInput json.RawMessage
 	// publishedOutput is Spec.Output with the failure shape as an alternative.
 	publishedOutput json.RawMessage
 	prepare         func(args json.RawMessage) (run, error)
@@ -121,6 +123,10 @@ func (r *Registry) Verify() error {
 // Tool is a catalogue entry as it is published.
 type Tool struct {
 	Spec
+	// PublishedInput is Spec.Input without oneOf, anyOf and allOf at its top: there are
+	// model APIs that refuse a tool, or every request with it, because of them. They are
+	// still checked on every call, and the description should say them in words.
+	PublishedInput json.RawMessage
 	// PublishedOutput is the output schema that a Host sees: success or failure. It is
 	// empty when Spec.Output is.
 	PublishedOutput json.RawMessage
@@ -130,7 +136,7 @@ type Tool struct {
 func (r *Registry) Tools() []Tool {
 	out := make([]Tool, len(r.tools))
 	for i, t := range r.tools {
-		out[i] = Tool{Spec: t.spec, PublishedOutput: t.publishedOutput}
+		out[i] = Tool{Spec: t.spec, PublishedInput: t.publishedInput, PublishedOutput: t.publishedOutput}
 	}
 	return out
 }
@@ -178,6 +184,9 @@ func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (r
 		return fmt.Errorf("input schema: %w", err)
 	}
 	t := &tool{spec: s, input: input, prepare: prepare}
+	if t.publishedInput, err = withoutCombinations(s.Input); err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
 	if len(s.Output) > 0 {
 		if t.output, err = declare(s.Output); err != nil {
 			return fmt.Errorf("output schema: %w", err)

@@ -127,3 +127,21 @@ func TestToolsKeepTheOrderOfRegistration(t *testing.T) {
 		}
 	}
 }
+
+func TestCombinationsAreCheckedAndNotPublished(t *testing.T) {
+	r := toolkit.New()
+	s := targetSpec
+	s.Name, s.Description, s.Effect = "tool", "d", toolkit.ReadOnly
+	toolkit.Register(r, s, func(context.Context, toolkit.Call, target) (any, error) { return nil, nil })
+	if err := r.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	published := string(r.Tools()[0].PublishedInput)
+	if strings.Contains(published, "oneOf") || !strings.HasPrefix(published, `{"type":"object","properties":{"terminal":{"type":"string"`) ||
+		!strings.HasSuffix(published, `"additionalProperties":false}`) {
+		t.Errorf("published as %s", published)
+	}
+	if _, err := call(t.Context(), r.Open("b", quiet), "tool", `{"session":"a","terminal":"terminal:1"}`); err == nil {
+		t.Error("both targets were accepted")
+	}
+}

@@ -142,3 +142,32 @@ func withFailure(success json.RawMessage) (json.RawMessage, error) {
 	}
 	return out.Bytes(), nil
 }
+
+// withoutCombinations returns the schema without oneOf, anyOf and allOf at its top level.
+// Everything else stays as it was written, in its order.
+func withoutCombinations(raw json.RawMessage) (json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil { // {
+		return nil, err
+	}
+	var kept [][]byte
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		name, _ := key.(string)
+		switch name {
+		case "oneOf", "anyOf", "allOf":
+			continue
+		}
+		kept = append(kept, append([]byte(quote(name)+":"), value...))
+	}
+	var out bytes.Buffer
+	err := json.Compact(&out, slices.Concat([]byte("{"), bytes.Join(kept, []byte(",")), []byte("}")))
+	return out.Bytes(), err
+}
