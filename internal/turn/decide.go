@@ -35,6 +35,9 @@ func Inject(t Turn, now time.Time) (Plan, error) {
 	if !t.Stage.MayType() {
 		return Plan{}, fault.New(CodeNotAllowed, "turn.inject", "turn %s is %s; nothing is typed twice", t.ID, t.Stage)
 	}
+	if t.Status != Created { // the monitor was faster: the agent ended before the first byte
+		return Plan{}, fault.New(CodeNotAllowed, "turn.inject", "turn %s is %s: %s", t.ID, t.Status, t.Reason).WithHint("call agent_knock_knock_list again")
+	}
 	p := Plan{Turn: t}
 	p.add(Event{At: now, Kind: EvTextInjected})
 	return p, nil
@@ -77,20 +80,17 @@ func MarkUncertain(t Turn, reason string, now time.Time) Plan {
 	return p
 }
 
-// Recover decides what a Turn means whose Bridge died in the middle of a submission
-// (spec part 4.4): a reservation is aborted, a possible input is uncertain, a sent Enter
-// goes on being observed.
+// Recover decides what a Turn means whose submission was cut off, because its Bridge died
+// or could not write (spec part 4.4): a reservation is aborted, a possible input is
+// uncertain, a sent Enter goes on being observed.
 func Recover(t Turn, now time.Time) Plan {
 	switch t.Stage {
 	case Reserved:
-		if t.Status == Created {
-			p, err := Abort(t, "the Bridge ended before anything was typed", now)
-			if err == nil {
-				return p
-			}
+		if p, err := Abort(t, "the submission was cut off before anything was typed", now); err == nil {
+			return p
 		}
 	case TextInjected:
-		return MarkUncertain(t, "the Bridge ended while the request was being typed; look at the terminal before sending again", now)
+		return MarkUncertain(t, "the submission was cut off while the request was being typed; look at the terminal before sending again", now)
 	}
 	return Plan{Turn: t}
 }
@@ -224,9 +224,13 @@ func (p *Plan) end(o Observation, now time.Time) {
 }
 
 // gone stalls the Turn: the process is verified dead and its records hold no end. The
-// Host hears it once.
+// Host hears it once; of a mere reservation it hears by the answer of its own call.
 func (p *Plan) gone(o Observation, now time.Time) {
 	if p.Turn.ProcessGone {
+		return
+	}
+	if p.Turn.Stage == Reserved {
+		p.observe(o, "", now)
 		return
 	}
 	id := p.message("gone")

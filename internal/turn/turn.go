@@ -65,6 +65,9 @@ type Turn struct {
 	MessageID ids.MessageID `json:"message_id"`
 	CallKey   string        `json:"call_key"` // idempotency: the same call is the same Turn
 	Route     ids.RouteID   `json:"route_id"`
+	// Origin is the Bridge that made the Turn. When a Bridge of another controller session
+	// takes the Turn over, its callbacks wait under Origin's name for a Bridge of theirs.
+	Origin ids.BridgeID `json:"origin,omitempty"`
 
 	Agent        string         `json:"agent"`
 	AgentVersion string         `json:"agent_version,omitempty"`
@@ -156,9 +159,12 @@ func (t Turn) NextDeadline() time.Time {
 	if t.Status != WaitingForAgent && t.Status != WaitingForController {
 		return time.Time{}
 	}
-	d := t.HardDeadline()
+	var d time.Time
+	if t.Hard > 0 {
+		d = t.HardDeadline()
+	}
 	if t.Inactivity > 0 {
-		if i := t.LastActivityAt.Add(t.Inactivity); i.Before(d) {
+		if i := t.LastActivityAt.Add(t.Inactivity); d.IsZero() || i.Before(d) {
 			d = i
 		}
 	}

@@ -175,6 +175,31 @@ func TestRecoveryOfADeadDispatcher(t *testing.T) { // spec part 4.4
 	}
 }
 
+func TestAnAgentThatDiesBeforeTheFirstByteGetsNone(t *testing.T) { // spec case 38
+	p := turn.Observe(reserved(), turn.Observation{Kind: turn.ObsGone, Source: "process"}, t0)
+	if p.Turn.Stage != turn.Reserved || len(p.Notices) != 0 {
+		t.Fatalf("%+v", p)
+	}
+	if _, err := turn.Inject(p.Turn, t0); !fault.Is(err, turn.CodeNotAllowed) {
+		t.Fatalf("text for a dead agent: %v", err)
+	}
+	if after := turn.Recover(p.Turn, t0); after.Turn.Stage != turn.Aborted || after.Turn.Status.Blocking() {
+		t.Fatalf("a cut-off reservation keeps its terminal: %+v", after.Turn)
+	}
+}
+
+func TestWithoutLimitsThereIsNoDeadline(t *testing.T) {
+	a := accepted(t)
+	a.Hard = 0
+	if d := a.NextDeadline(); !d.Equal(t0.Add(a.Inactivity)) {
+		t.Errorf("without a hard limit: %v", d)
+	}
+	a.Inactivity = 0
+	if d := a.NextDeadline(); !d.IsZero() {
+		t.Errorf("without any limit: %v", d)
+	}
+}
+
 func TestTextThatDrivesTheAgentsOwnCommandsIsRefused(t *testing.T) { // spec case 41
 	for text, want := range map[string]fault.Code{
 		"/clear":                         fault.Invalid,
