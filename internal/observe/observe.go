@@ -22,10 +22,13 @@ import (
 )
 
 // The pace of looks at the screen. A look runs a tmux client, which costs some
-// milliseconds of CPU; with a hundred silent Turns that is what limits the pace.
+// milliseconds of CPU; with a hundred silent Turns that is what limits the pace. A
+// question that an agent asks follows a record of its own, and a record has the screen
+// looked at within lookMin.
 const (
-	lookMin = time.Second     // after news, and while a request is not accepted yet
-	lookMax = 5 * time.Second // when nothing has changed for a while
+	lookMin = time.Second      // after news, and while a request is not accepted yet
+	lookMax = 10 * time.Second // when nothing has changed for a while
+	beatMax = 5 * time.Second  // a turn of the loop without a look, which costs next to nothing
 
 	captureLimit = 3 * time.Second       // one look
 	followGrace  = 2 * time.Second       // for the adapter to end when it is told to
@@ -68,8 +71,8 @@ type Config struct {
 	Exit func(turn.Incarnation) (gone <-chan struct{}, stop func(), err error)
 	// Entered receives when Enter was pressed, if the Spec did not know it.
 	Entered <-chan time.Time
-	// Beat is called whenever the loop has made progress, at least every lookMax plus
-	// captureLimit twice over.
+	// Beat is called whenever the loop has made progress, at least every beatMax plus twice
+	// captureLimit.
 	Beat func()
 }
 
@@ -164,8 +167,8 @@ func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, end
 	entered := w.Entered
 	for {
 		w.Beat()
-		wait := max(0, pace-w.Clock.Now().Sub(last))
-		timer, stop := w.Clock.NewTimer(wait)
+		due := last.Add(pace)
+		timer, stop := w.Clock.NewTimer(min(max(0, due.Sub(w.Clock.Now())), beatMax))
 		select {
 		case err := <-followed:
 			stop()
@@ -182,6 +185,9 @@ func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, end
 		case <-w.wake:
 			pace = lookMin
 		case <-timer:
+			if w.Clock.Now().Before(due) {
+				break // only to beat
+			}
 			last = w.Clock.Now()
 			news, err := w.look(ctx)
 			if err != nil {
