@@ -4,12 +4,13 @@ package main
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/agent-knock-knock/akk/internal/cli"
+	"github.com/agent-knock-knock/akk/internal/mcpserver"
 )
 
 func main() {
@@ -17,23 +18,19 @@ func main() {
 }
 
 func run() int {
-	stdin, stdout := claimStdio()
+	// A library that prints, or reads, must not break the MCP stream (case M16): from here
+	// on only the one who is handed these two files has the Host's pipes.
+	stdin, stdout, err := mcpserver.TakeStdio()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Name, err)
+		return 1
+	}
 	// SIGHUP too: a Bridge that runs in a terminal must not leave workers behind when the
-	// terminal closes. A broken stdout is an error of the write, not a signal.
+	// terminal closes.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	signal.Ignore(syscall.SIGPIPE)
+	// A write to a closed stderr must be an error, not the end. Ignoring the signal would
+	// do too, but children inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return cli.Main(ctx, os.Args[1:], stdin, stdout, os.Stderr, cli.Deps{HostBridge: hostBridge, List: list})
-}
-
-// claimStdio keeps the process's stdin and stdout for the one who may use them and points
-// the global names elsewhere: a library that prints, or reads, must not break the MCP
-// stream (case M16).
-func claimStdio() (io.Reader, io.Writer) {
-	in, out := os.Stdin, os.Stdout
-	os.Stdout = os.Stderr
-	if null, err := os.Open(os.DevNull); err == nil {
-		os.Stdin = null
-	}
-	return in, out
 }

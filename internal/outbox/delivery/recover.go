@@ -16,9 +16,14 @@ const recoverBatch = 200
 // Recover is the startup pass. It takes over the open deliveries that dead Bridges left on
 // our Profile and session, settles evidence that was stored and not settled, calls what
 // was started without an outcome uncertain, and leaves the rest due. It sends nothing.
-// It returns how many deliveries it took or settled. Call it before Start; the deliveries
-// of a Bridge that lives, or of which that cannot be told, are not touched.
+// It returns how many deliveries it took or settled. The deliveries of a Bridge that
+// lives, or of which that cannot be told, are not touched. After Start it may be called
+// again, to take over from Bridges that died since; then the Pump's own deliveries are in
+// the Pump's hands: an attempt in flight is not a lost one.
 func (p *Pump) Recover(ctx context.Context) (int, error) {
+	p.mu.Lock()
+	started := p.group != nil
+	p.mu.Unlock()
 	var owners []ids.BridgeID
 	if err := p.DB.View(ctx, func(tx *store.Tx) (err error) {
 		owners, err = outboxsql.OpenOwners(tx, p.Live)
@@ -29,6 +34,9 @@ func (p *Pump) Recover(ctx context.Context) (int, error) {
 	total := 0
 	var errs []error
 	for _, owner := range owners {
+		if owner == p.Owner && started {
+			continue
+		}
 		if owner != p.Owner {
 			alive, err := p.DB.Alive(owner)
 			if err != nil || alive {

@@ -219,3 +219,22 @@ func TestTheStartupPassLeavesOtherSessionsAndLivingBridgesAlone(t *testing.T) {
 		t.Errorf("sent %v", w.seen())
 	}
 }
+
+func TestALaterLookLeavesOurOwnAttemptInFlightAlone(t *testing.T) {
+	db, me := openStore(t), ids.NewBridge()
+	entered, release := make(chan struct{}), make(chan struct{})
+	w := &recorder{say: func(context.Context, delivery.Job) (outbox.Outcome, error) {
+		close(entered)
+		<-release
+		return answer(outbox.Accepted), nil
+	}}
+	enqueue(t, db, me, "turn-1", "msg-1")
+	p := newPump(t, db, me, w)
+	p.Start(t.Context())
+	<-entered
+	if n, err := p.Recover(t.Context()); n != 0 || err != nil {
+		t.Errorf("recovered %d, %v", n, err)
+	}
+	close(release)
+	waitFor(t, "the callback to be delivered", func() bool { return first(t, db, "turn-1").Status == outbox.Delivered })
+}

@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
+	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
+	"github.com/agent-knock-knock/akk/internal/testkit/standin"
+)
+
+// TestBudgets measures what docs/BENCHMARKS.md promises and prints one table. A budget
+// fails the test only at three times its figure: this runs on shared machines too, and
+// the table, not the verdict, is the result.
+func TestBudgets(t *testing.T) {
+	w := newWorld(t, nil)
+	var table []string
+	row := func(what, budget string, limit float64, unit string, got []float64) {
+		slices.Sort(got)
+		p := func(q float64) float64 { return got[min(len(got)-1, int(q*float64(len(got))))] }
+		table = append(table, fmt.Sprintf("| %s | %s | %.1f %s | %.1f %s | %.1f %s | %d |", what, budget, got[0], unit, p(0.5), unit, p(0.99), unit, len(got)))
+		if p(0.5) > 3*limit {
+			t.Errorf("%s: median %.1f %s is over three times the budget %s", what, p(0.5), unit, budget)
+		}
+	}
+	row("start to `initialize` reply, fresh Store", "≤ 40 ms", 40, "ms", startTimes(t, w, true))
+	row("start to `initialize` reply, existing Store", "≤ 40 ms", 40, "ms", startTimes(t, w, false))
+
+	p := w.agent(standin.Codex)
+	c := w.start()
+	term := idle(t, c)
+	row("completion record on disk to callback program", "p50 ≤ 50 ms, p99 ≤ 250 ms", 50, "ms", knocks(t, w, c, p, term.TerminalID, 100))
+	row("Bridge resident memory after 100 tasks", "≤ 30 MiB", 30, "MiB", []float64{rss(t, c.PID())})
+
+	for range 19 {
+		w.agent(standin.Codex)
+	}
+	row("`list` with 20 agents (CLI, whole process)", "≤ 60 ms", 60, "ms", listTimes(t, w, 20))
+	row("`agent_knock_knock_list` with 20 agents", "≤ 60 ms", 60, "ms", callTimes(t, c, "agent_knock_knock_list", map[string]any{}, 20))
+	row("one idle monitor of 10, proportional memory", "≤ 5 MiB", 5, "MiB", monitorPSS(t, c, 10))
+	t.Logf("\n| What | Budget | min | median | p99 | runs |\n| --- | --- | --- | --- | --- | --- |\n%s", strings.Join(table, "\n"))
+}
+
+// startTimes measures from the start of the process to its first reply.
+func startTimes(t *testing.T, w *world, fresh bool) []float64 {
+	t.Helper()
+	var out []float64
+	for range 15 {
+		b := w.bridge("--log-level", "warn")
+		if fresh {
+			b.StoreDir = t.TempDir()
+		}
+		start := time.Now()
+		p := fakehost.Spawn(t, b)
+		fmt.Fprint(p.Stdin, initialize)
+		if _, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, ms(start, time.Now()))
+		p.Stdin.Close()
+		p.WaitExit(settle)
+	}
+	return out
+}
+
+// knocks measures from the moment after the agent wrote its completion record to the
+// first thing the callback program notes.
+func knocks(t *testing.T, w *world, c *fakehost.Client, p *pane, terminal string, n int) []float64 {
+	t.Helper()
+	for i := range n {
+		got := send(t, c, terminal, fmt.Sprintf("SAY:answer %d", i))
+		waitCallback(t, c, got.TurnID, "delivered")
+		faketmux.Wait(t, "an idle agent", func() bool { return list(t, c).Terminals[0].Actions["send"].Tool != "" }, func() string { return "" })
+	}
+	var ends []time.Time
+	for _, e := range p.EventLog(t) {
+		if e.Ev == "end" {
+			ends = append(ends, e.T)
+		}
+	}
+	deliveries := w.host.Deliveries()
+	if len(ends) != n || len(deliveries) != n {
+		t.Fatalf("%d ends, %d deliveries of %d", len(ends), len(deliveries), n)
+	}
+	var out []float64
+	for i := range n {
+		out = append(out, ms(ends[i], deliveries[i].T))
+	}
+	return out
+}
+
+func listTimes(t *testing.T, w *world, n int) []float64 {
+	t.Helper()
+	var out []float64
+	for range n {
+		start := time.Now()
+		cmd := exec.Command(w.bin, "list", "--json", "--store-dir", w.host.Store, "--tmux-socket", w.tmux.Socket())
+		b, err := cmd.Output()
+		if err != nil || strings.Count(string(b), `"terminal_id"`) < 20 {
+			t.Fatalf("%v: %s", err, b)
+		}
+		out = append(out, ms(start, time.Now()))
+	}
+	return out
+}
+
+func callTimes(t *testing.T, c *fakehost.Client, tool string, args any, n int) []float64 {
+	t.Helper()
+	var out []float64
+	for range n {
+		start := time.Now()
+		c.MustCall(tool, args)
+		out = append(out, ms(start, time.Now()))
+	}
+	return out
+}
+
+// monitorPSS starts n tasks that wait and measures what each monitor adds.
+func monitorPSS(t *testing.T, c *fakehost.Client, n int) []float64 {
+	t.Helper()
+	for _, r := range list(t, c).Terminals[:n] {
+		send(t, c, r.TerminalID, "GATE:never ;; SAY:x")
+	}
+	faketmux.Wait(t, "monitors", func() bool { return len(children(t, c.PID(), "akk-monitor")) == n }, func() string { return dump(children(t, c.PID(), "akk-monitor")) })
+	var out []float64
+	for _, pid := range children(t, c.PID(), "akk-monitor") {
+		out = append(out, field(t, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")/1024)
+	}
+	return out
+}
+
+func rss(t *testing.T, pid int) float64 {
+	t.Helper()
+	return field(t, fmt.Sprintf("/proc/%d/status", pid), "VmRSS:") / 1024
+}
+
+// field reads a number of KiB from a file of /proc.
+func field(t *testing.T, path, name string) float64 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			v, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Fatalf("%s has no %s", path, name)
+	return 0
+}
+
+func ms(from, to time.Time) float64 { return float64(to.Sub(from).Microseconds()) / 1000 }
