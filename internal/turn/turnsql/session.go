@@ -73,12 +73,16 @@ func ThreadSession(tx *store.Tx, agent, threadID string) (turn.Session, bool, er
 	return sessionWhere(tx, "agent = ? AND thread_id = ?", agent, threadID)
 }
 
-// BoundSessions returns the Sessions bound to the given terminals, by terminal key.
+// BoundSessions returns the Sessions bound to the given terminals, by terminal key. A
+// damaged one is left out.
 func BoundSessions(tx *store.Tx, terminalKeys []string) (map[string]turn.Session, error) {
 	out := make(map[string]turn.Session)
 	for _, k := range terminalKeys {
 		// One indexed point read each, on one connection: 20 of them take less than 1 ms.
 		s, ok, err := BoundSession(tx, k)
+		if fault.Is(err, store.CodeStorage) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,12 @@ type Row struct {
 	Turn  turn.Turn
 	Owner ids.BridgeID
 	Fence int64
+	// Terminal is the key of the terminal that the Turn keeps or kept.
+	Terminal string
+	// Damaged says why the stored state cannot be read; then Turn holds what its columns
+	// say and nothing else. One bad record must not hide the others, and it still keeps
+	// its terminal.
+	Damaged error
 }
 
 // Insert stores a new Turn of a plan made by turn.Reserve. When another Turn keeps the
@@ -43,7 +49,7 @@ func Insert(tx *store.Tx, p turn.Plan, owner ids.BridgeID) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return Row{t, owner, 1}, appendEvents(tx, t.ID, p.Events)
+	return Row{Turn: t, Owner: owner, Fence: 1, Terminal: t.TerminalKey()}, appendEvents(tx, t.ID, p.Events)
 }
 
 // Save appends the plan's events and writes the Turn, if r is still its owner and nobody
@@ -84,18 +90,26 @@ func appendEvents(tx *store.Tx, id ids.TurnID, events []turn.Event) error {
 	return nil
 }
 
-const selectRow = "SELECT state, owner, fence FROM turn "
+const selectRow = "SELECT state, owner, fence, turn_id, session_id, endpoint_key, status, created_at, updated_at FROM turn "
 
 type scanner interface{ Scan(...any) error }
 
 func scanRow(s scanner) (Row, error) {
 	var r Row
 	var state string
-	if err := s.Scan(&state, &r.Owner, &r.Fence); err != nil {
+	var created, updated int64
+	columns := turn.Turn{Stage: turn.Uncertain, Reason: "the record of this turn in the Store is damaged"}
+	if err := s.Scan(&state, &r.Owner, &r.Fence, &columns.ID, &columns.SessionID, &r.Terminal, &columns.Status, &created, &updated); err != nil {
 		return Row{}, err
 	}
-	if err := json.Unmarshal([]byte(state), &r.Turn); err != nil {
-		return Row{}, fault.Wrap(err, store.CodeStorage, "turnsql.scan", "a stored Turn cannot be read")
+	err := json.Unmarshal([]byte(state), &r.Turn)
+	if err == nil && (r.Turn.ID != columns.ID || r.Turn.Status != columns.Status) {
+		err = fmt.Errorf("state and columns differ")
+	}
+	if err != nil {
+		columns.CreatedAt, columns.UpdatedAt = store.Time(created), store.Time(updated)
+		r.Turn = columns
+		r.Damaged = fault.Wrap(err, store.CodeStorage, "turnsql.scan", "the record of turn %s cannot be read", columns.ID).WithHint("look at its terminal; run doctor on the Store")
 	}
 	return r, nil
 }
@@ -108,21 +122,29 @@ func one(tx *store.Tx, where string, args ...any) (Row, bool, error) {
 	return r, err == nil, err
 }
 
-// Get returns a Turn; a missing one is fault.NotFound.
+// Get returns a Turn; a missing one is fault.NotFound, a damaged one store.CodeStorage.
 func Get(tx *store.Tx, id ids.TurnID) (Row, error) {
 	r, ok, err := one(tx, "WHERE turn_id = ?", id)
 	if err == nil && !ok {
 		err = fault.New(fault.NotFound, "turnsql.get", "there is no turn %q", id).WithHint("agent_knock_knock_list shows the turns")
+	}
+	if err == nil {
+		err = r.Damaged
 	}
 	return r, err
 }
 
 // ByCallKey returns the Turn that a tool call made, if it made one.
 func ByCallKey(tx *store.Tx, key string) (Row, bool, error) {
-	return one(tx, "WHERE call_key = ?", key)
+	r, ok, err := one(tx, "WHERE call_key = ?", key)
+	if err == nil && ok {
+		err = r.Damaged
+	}
+	return r, ok, err
 }
 
-// List returns Turns in the order of their last change, newest first.
+// List returns Turns in the order of their last change, newest first. Damaged ones are
+// among them.
 func List(tx *store.Tx, where string, limit int, args ...any) ([]Row, error) {
 	rows, err := tx.Query(selectRow+where+" ORDER BY updated_at DESC, turn_id DESC LIMIT ?", append(args, limit)...)
 	if err != nil {
@@ -157,7 +179,7 @@ func NewestOn(tx *store.Tx, terminalKeys []string) (map[string]Row, error) {
 	rows, err := List(tx, `WHERE turn_id IN (SELECT (SELECT turn_id FROM turn WHERE endpoint_key = k.value ORDER BY created_at DESC, turn_id DESC LIMIT 1) FROM json_each(?) k)`,
 		len(terminalKeys), string(keys))
 	for _, r := range rows {
-		out[r.Turn.TerminalKey()] = r
+		out[r.Terminal] = r
 	}
 	return out, err
 }

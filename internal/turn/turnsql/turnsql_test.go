@@ -207,3 +207,41 @@ func TestNewestOnFindsTheNewestTurnOfEachTerminalInOneQuery(t *testing.T) {
 		return nil
 	})
 }
+
+func TestADamagedRecordHidesNoOtherAndStillKeepsItsTerminal(t *testing.T) { // E10
+	db := newStore(t)
+	var bad, good turnsql.Row
+	update(t, db, func(tx *store.Tx) (err error) {
+		if bad, err = turnsql.Insert(tx, plan(t, tx, 1), "bridge-a"); err != nil {
+			return err
+		}
+		if good, err = turnsql.Insert(tx, plan(t, tx, 2), "bridge-a"); err != nil {
+			return err
+		}
+		_, err = tx.Exec("UPDATE turn SET state = '{\"turn_id\": 7' WHERE turn_id = ?", bad.Turn.ID)
+		return err
+	})
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		rows, err := turnsql.Blocking(tx)
+		if err != nil || len(rows) != 2 {
+			t.Errorf("%d rows, %v", len(rows), err)
+		}
+		for _, r := range rows {
+			if (r.Damaged != nil) != (r.Turn.ID == bad.Turn.ID) || r.Terminal == "" || !r.Turn.Status.Blocking() {
+				t.Errorf("%+v", r)
+			}
+		}
+		if _, err := turnsql.Get(tx, bad.Turn.ID); !fault.Is(err, store.CodeStorage) {
+			t.Errorf("the damaged one reads as %v", err)
+		}
+		_, err = turnsql.Get(tx, good.Turn.ID)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	err = db.Update(t.Context(), func(tx *store.Tx) error { _, err := turnsql.Insert(tx, plan(t, tx, 1), "bridge-b"); return err })
+	if !fault.Is(err, turn.CodeBlocked) || !strings.Contains(err.Error(), string(bad.Turn.ID)) {
+		t.Errorf("a second Turn on the damaged one's terminal: %v", err)
+	}
+}
