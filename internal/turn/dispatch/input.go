@@ -7,6 +7,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
@@ -103,12 +104,18 @@ func (s *Service) submitOverSocket(ctx, inputCtx context.Context, sub submission
 	case err != nil:
 		return s.uncertain(ctx, sub, "the agent's server did not confirm the request", err)
 	}
-	if _, err := s.record(ctx, sub, turn.Enter); err != nil {
+	sent, err := s.record(ctx, sub, turn.Enter)
+	if err != nil {
 		return s.uncertain(ctx, sub, "the submission could not be recorded", err)
 	}
-	return s.record(ctx, sub, func(t turn.Turn, now time.Time) (turn.Plan, error) {
+	t, err := s.record(ctx, sub, func(t turn.Turn, now time.Time) (turn.Plan, error) {
 		return turn.Observe(t, turn.Observation{Kind: turn.ObsAccepted, At: now, Source: "socket", ThreadID: got.ThreadID, NativeTurnID: got.NativeTurnID}, now), nil
 	})
+	if err != nil { // the monitor sees the acceptance too
+		s.Log.Error("an acceptance could not be recorded", "turn", sent.ID, "err", err)
+		return sent, nil
+	}
+	return t, nil
 }
 
 func (s *Service) submitByKeyboard(ctx, inputCtx context.Context, sub submission) (turn.Turn, error) {
@@ -116,13 +123,20 @@ func (s *Service) submitByKeyboard(ctx, inputCtx context.Context, sub submission
 		return s.abort(ctx, sub, err)
 	}
 	server, target := tmux.At(sub.term.Pane.Socket), sub.term.Pane.Target()
+	if err := s.stillIdle(inputCtx, sub, server); err != nil {
+		return s.abort(ctx, sub, err)
+	}
 	if err := server.Paste(inputCtx, target, []byte(sub.pasted)); err != nil {
 		if fault.Is(err, tmux.CodeInputNotSent) {
 			return s.abort(ctx, sub, err)
 		}
 		return s.uncertain(ctx, sub, "tmux did not confirm the paste", err)
 	}
-	if err := s.proveDraft(inputCtx, sub, server); err != nil {
+	err := s.proveDraft(inputCtx, sub, server)
+	if err == nil {
+		err = sameProcess(sub)
+	}
+	if err != nil {
 		return s.uncertain(ctx, sub, "the text was pasted and Enter was not pressed", err)
 	}
 	if err := server.Key(inputCtx, target, tmux.Enter); err != nil {
@@ -143,14 +157,50 @@ func (s *Service) submitByKeyboard(ctx, inputCtx context.Context, sub submission
 	return t, nil
 }
 
-// uncertain records that input was possible. It is a result, not an error: the caller must
-// not take it for "nothing happened".
+// uncertain records that input was possible. It is a result, not an error, even when it
+// cannot be recorded: the caller must not take it for "nothing happened". What is not
+// recorded is decided by the next sweep or the next Bridge.
 func (s *Service) uncertain(ctx context.Context, sub submission, reason string, cause error) (turn.Turn, error) {
 	_, msg, _ := fault.Public(cause)
+	reason += ": " + msg
 	s.Log.Warn("submission uncertain", "turn", sub.turn.ID, "reason", reason, "err", cause)
-	return s.record(ctx, sub, func(t turn.Turn, now time.Time) (turn.Plan, error) {
-		return turn.MarkUncertain(t, reason+": "+msg, now), nil
+	t, err := s.record(ctx, sub, func(t turn.Turn, now time.Time) (turn.Plan, error) {
+		return turn.MarkUncertain(t, reason, now), nil
 	})
+	if err != nil {
+		s.Log.Error("an uncertain submission could not be recorded", "turn", sub.turn.ID, "err", err)
+		t = sub.turn
+		t.Stage, t.Status, t.Reason = turn.Uncertain, turn.Stalled, reason
+	}
+	return t, nil
+}
+
+// stillIdle looks at the pane once more after text_injected was committed: a commit may
+// have waited for the disk or for another process, and a person or a dialog was faster.
+func (s *Service) stillIdle(ctx context.Context, sub submission, server tmux.Server) error {
+	const op = "dispatch.prove"
+	c, err := server.Capture(ctx, sub.term.Pane.ID, tmux.CaptureOptions{})
+	if err != nil {
+		return err
+	}
+	screen := sub.term.Adapter.Screen(c)
+	if screen.State != agent.ScreenIdle || screen.Composer != agent.ComposerEmpty {
+		return fault.New(turn.CodeTerminal, op, "%s changed at the last moment (%s, composer %s)", sub.term.ID, screen.State, screen.Composer).
+			WithHint("nothing was typed; call agent_knock_knock_list again")
+	}
+	return sameProcess(sub)
+}
+
+// sameProcess proves that the agent that was found is the one that runs: what would get
+// the next key after its end is whatever the pane holds then.
+func sameProcess(sub submission) error {
+	alive, err := procinfo.Alive(sub.turn.Process)
+	if err == nil && alive {
+		return nil
+	}
+	e := fault.New(turn.CodeTerminal, "dispatch.prove", "the agent process of %s ended", sub.term.ID).WithHint("call agent_knock_knock_list again")
+	e.Err = err
+	return e
 }
 
 // proveDraft waits until the composer holds exactly what was pasted, and no dialog is

@@ -176,7 +176,7 @@ func (s *Service) listFacts(ctx context.Context, scan discover.Scan) (listFacts,
 			return err
 		}
 		for _, r := range held {
-			f.held[r.Turn.TerminalKey()] = r
+			f.held[r.Terminal] = r
 		}
 		if f.recent, err = turnsql.NewestOn(tx, keys); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
@@ -30,19 +31,46 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
+	var (
+		mu    sync.Mutex // guards errs
+		wg    sync.WaitGroup
+		slots = make(chan struct{}, tendAtOnce)
+	)
 	for _, row := range held {
 		if row.Owner != s.Bridge {
 			continue
 		}
-		if err := s.tend(ctx, row.Turn); err != nil {
-			errs = append(errs, fmt.Errorf("turn %s: %w", row.Turn.ID, err))
-		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			err := row.Damaged
+			if err == nil {
+				err = s.tend(ctx, row.Turn)
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("turn %s: %w", row.Turn.ID, err))
+			}
+		})
 	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// tend checks one Turn's clocks and monitor.
+// tendAtOnce bounds how many Turns are looked after at a time: one whose monitor does not
+// come up delays few others.
+const tendAtOnce = 8
+
+// tend checks one Turn's clocks and monitor, and decides a submission that was cut off.
 func (s *Service) tend(ctx context.Context, t turn.Turn) error {
+	if s.cutOff(t) {
+		after, err := s.change(ctx, t.ID, func(t turn.Turn, now time.Time) (turn.Plan, error) { return turn.Recover(t, now), nil })
+		if err != nil {
+			return err
+		}
+		t = after
+	}
 	if d := t.NextDeadline(); !d.IsZero() && !s.Clock.Now().Before(d) {
 		after, err := s.change(ctx, t.ID, func(t turn.Turn, now time.Time) (turn.Plan, error) { return turn.CheckDeadlines(t, now), nil })
 		if err != nil {
@@ -89,6 +117,10 @@ func (s *Service) adoptFrom(ctx context.Context, owner ids.BridgeID) error {
 			return err
 		}
 		for _, row := range rows {
+			if row.Damaged != nil {
+				s.Log.Error("a Turn of a Bridge that ended cannot be taken over", "turn", row.Turn.ID, "from", owner, "err", row.Damaged)
+				continue
+			}
 			if row, err = turnsql.TakeOver(tx, row, s.Bridge); err != nil {
 				return err
 			}

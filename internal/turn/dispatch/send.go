@@ -73,6 +73,7 @@ func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
 		return SendResult{}, s.nameHolder(ctx, term, err)
 	}
 	sub, err := s.reserve(ctx, in, term)
+	defer sub.end()
 	if err != nil {
 		return SendResult{}, err
 	}
@@ -84,8 +85,7 @@ func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
 		return SendResult{}, err
 	}
 	wait := min(acceptWait, answerLimit-s.Clock.Now().Sub(started))
-	t, err = s.awaitAcceptance(ctx, t, wait)
-	return SendResult{Turn: t}, err
+	return SendResult{Turn: s.awaitAcceptance(ctx, t, wait)}, nil
 }
 
 // replay answers a repeated call from the record of the first one.
@@ -124,12 +124,13 @@ type submission struct {
 	turn   turn.Turn
 	term   discover.Terminal
 	pasted string // as typed or sent: the request, made literal where that is proved
+	end    func() // the submission is over
 }
 
 // reserve makes Session and Turn durable. The unique index on the terminal is the fence:
 // of two sends at one moment, one wins and the other is told who holds it.
 func (s *Service) reserve(ctx context.Context, in SendInput, term discover.Terminal) (submission, error) {
-	sub := submission{term: term, pasted: in.Request}
+	sub := submission{term: term, pasted: in.Request, end: func() {}}
 	if term.Native.Channel == turn.ChannelKeyboard {
 		var err error
 		if sub.pasted, err = term.Adapter.Literal(in.Request); err != nil {
@@ -151,15 +152,15 @@ func (s *Service) reserve(ctx context.Context, in SendInput, term discover.Termi
 			return err
 		}
 		plan := turn.Reserve(turn.Turn{
-			ID: ids.NewTurn(tx.Now), SessionID: session.ID, MessageID: message, CallKey: in.CallID, Route: routeID,
+			ID: ids.NewTurn(tx.Now), Origin: s.Bridge, SessionID: session.ID, MessageID: message, CallKey: in.CallID, Route: routeID,
 			Agent: term.Adapter.Kind(), AgentVersion: term.Native.Version, Mode: term.Native.Mode, Channel: term.Native.Channel,
 			Terminal: term.ID, Endpoint: term.Ref.Endpoint, Process: term.Ref.Process, Workspace: term.Ref.Cwd,
 			RequestHash: ids.TextHash(in.Request), RequestSummary: redact.Line(redact.String(in.Request), summaryLength), RequestBytes: len(in.Request),
 			Anchor: anchor, ThreadID: term.Native.ThreadID,
 			Inactivity: orDefault(in.Inactivity, turn.DefaultInactivity), Hard: orDefault(in.Hard, turn.DefaultHard),
 		}, tx.Now)
-		row, err := turnsql.Insert(tx, plan, s.Bridge)
-		sub.turn = row.Turn
+		sub.turn, sub.end = plan.Turn, s.begin(plan.Turn.ID) // before the commit: a sweep must not take it for cut off
+		_, err = turnsql.Insert(tx, plan, s.Bridge)
 		return err
 	})
 	return sub, err
@@ -214,28 +215,31 @@ func (s *Service) sessionFor(tx *store.Tx, term discover.Terminal) (turn.Session
 }
 
 // awaitAcceptance waits a little for the agent's own record of the request. Giving up is
-// not an outcome: the monitor goes on, and may prove later that the request was accepted
-// or that it still is a draft.
-func (s *Service) awaitAcceptance(ctx context.Context, t turn.Turn, wait time.Duration) (turn.Turn, error) {
+// not an outcome, and neither is a Store that cannot be read: the request was sent, the
+// monitor goes on, and may prove later that it was accepted or still is a draft.
+func (s *Service) awaitAcceptance(ctx context.Context, t turn.Turn, wait time.Duration) turn.Turn {
 	changed, release := s.waiters.subscribe(t.ID)
 	defer release()
 	timer, stop := s.Clock.NewTimer(wait)
 	defer stop()
 	for {
+		if t.Stage != turn.EnterDispatched || !t.Status.Blocking() {
+			return t
+		}
 		latest, err := s.get(context.WithoutCancel(ctx), t.ID)
 		if err != nil {
-			return t, err
+			s.Log.Error("the progress of a submission could not be read", "turn", t.ID, "err", err)
+			return t
 		}
-		t = latest
-		if t.Stage != turn.EnterDispatched || !t.Status.Blocking() {
-			return t, nil
+		if t = latest; t.Stage != turn.EnterDispatched || !t.Status.Blocking() {
+			return t
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return t, nil
+			return t
 		case <-timer:
-			return t, nil
+			return t
 		}
 	}
 }

@@ -64,6 +64,9 @@ type Config struct {
 type Service struct {
 	Config
 	waiters waiters
+
+	mu     sync.Mutex
+	typing map[ids.TurnID]struct{} // submissions that run in this process now
 }
 
 // New returns a Service.
@@ -71,7 +74,31 @@ func New(c Config) *Service {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{Config: c, waiters: waiters{m: map[ids.TurnID]map[chan struct{}]struct{}{}}}
+	return &Service{Config: c, waiters: waiters{m: map[ids.TurnID]map[chan struct{}]struct{}{}}, typing: map[ids.TurnID]struct{}{}}
+}
+
+// begin marks a submission as running until end is called.
+func (s *Service) begin(id ids.TurnID) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.typing[id] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.typing, id)
+	}
+}
+
+// cutOff reports whether a Turn of this Bridge is in the middle of a submission that
+// nobody carries on: its end could not be stored when it came.
+func (s *Service) cutOff(t turn.Turn) bool {
+	if t.Stage != turn.Reserved && t.Stage != turn.TextInjected {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, runs := s.typing[t.ID]
+	return !runs
 }
 
 // change loads a Turn of this Bridge, decides, and commits the events, the row and the
@@ -115,11 +142,18 @@ func (s *Service) commit(tx *store.Tx, row turnsql.Row, plan turn.Plan) (enqueue
 	if err != nil {
 		return false, err
 	}
+	owner := row.Owner
+	if route.SessionDigest != s.Route.SessionDigest && plan.Turn.Origin != "" {
+		// The Turn of another controller session that was taken over: this Bridge can only
+		// fail to deliver for it. Under the name of the Bridge that ended, the callback
+		// waits for the next Bridge of its own session.
+		owner = plan.Turn.Origin
+	}
 	for _, n := range plan.Notices {
 		d := outbox.New(route, outbox.Source{Kind: "managed_turn", ID: string(plan.Turn.ID)}, outbox.Event{
 			ID: n.MessageID, Type: n.Type, Kind: n.Kind, Body: []byte(n.Body), RequiresResponse: n.RequiresResponse, Metadata: n.Metadata,
 		}, tx.Now)
-		if _, err := outboxsql.Enqueue(tx, d, row.Owner); err != nil {
+		if _, err := outboxsql.Enqueue(tx, d, owner); err != nil {
 			return false, err
 		}
 	}
@@ -156,9 +190,13 @@ func (s *Service) after(plan turn.Plan, enqueued bool) {
 }
 
 // Observe applies what a monitor saw. An error means that it was not stored and must be
-// told again; an observation that changes nothing is no error.
+// told again, but fault.NotFound, that the Turn is not ours to watch; an observation that
+// changes nothing is no error.
 func (s *Service) Observe(ctx context.Context, id ids.TurnID, o turn.Observation) error {
 	t, err := s.change(ctx, id, func(t turn.Turn, now time.Time) (turn.Plan, error) { return turn.Observe(t, o, now), nil })
+	if fault.Is(err, turn.CodeStaleOwner) {
+		return fault.Wrap(err, fault.NotFound, "dispatch.observe", "turn %s is watched by another Bridge", id)
+	}
 	if err != nil {
 		return err
 	}

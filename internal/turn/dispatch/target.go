@@ -92,7 +92,7 @@ func (s *Service) blocking(ctx context.Context) (map[string]turnsql.Row, error) 
 	err := s.DB.View(ctx, func(tx *store.Tx) error {
 		rows, err := turnsql.Blocking(tx)
 		for _, r := range rows {
-			held[r.Turn.TerminalKey()] = r
+			held[r.Terminal] = r
 		}
 		return err
 	})

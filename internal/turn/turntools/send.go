@@ -64,8 +64,8 @@ func registerSend(r *toolkit.Registry, s *dispatch.Service) {
 			CallID: call.ID, Request: in.Request, SessionID: in.SessionID, TerminalID: in.TerminalID,
 			Inactivity: minutes(in.Inactivity), Hard: minutes(in.Hard), Reserved: func() { toolkit.Committed(ctx) },
 		})
-		if err != nil {
-			return nil, err
+		if err != nil { // dispatch.Send promises that nothing reached the agent
+			return nil, toolkit.WithRetry(err, toolkit.RetrySafe)
 		}
 		return newSendOutput(res), nil
 	})
