@@ -47,12 +47,12 @@ demo: tmux build ## delegate one task end to end; AGENT=codex or AGENT=claude us
 
 .PHONY: golden
 golden: ## rewrite the golden files; review them as code
-	go test ./internal/... -update
+	go test ./internal/... ./proto/... -update
 
 .PHONY: gen
 gen: ## generated code: protobuf
 	$(BUF) generate --template proto/buf.gen.yaml
-	go generate ./proto/...
+	go test ./proto -update
 
 .PHONY: lint
 lint: ## gofmt, vet (linux and darwin), buf lint and breaking

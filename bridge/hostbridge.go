@@ -11,6 +11,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/agent/claude"
 	"github.com/agent-knock-knock/akk/internal/agent/codex"
+	"github.com/agent-knock-knock/akk/internal/callbackexec"
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/clock"
 	"github.com/agent-knock-knock/akk/internal/discover"
@@ -231,12 +232,7 @@ func route(db *store.DB, a *profile.Admitted) outbox.Route {
 // handoff is what the workers are told. The allowed environment and the session value go
 // to the callback worker alone, in memory.
 func handoff(o cli.HostBridgeOptions, route outbox.Route, id ids.BridgeID) wire.Handoff {
-	env := map[string]string{}
-	for _, name := range o.Admitted.Profile.Callback.Environment.Allow {
-		if v, ok := os.LookupEnv(name); ok {
-			env[name] = v
-		}
-	}
+	env := callbackexec.Present(o.Admitted.Profile.Callback.Environment.Allow, os.LookupEnv)
 	return wire.Handoff{ProfileDocument: o.Admitted.Document, Fingerprint: o.Admitted.Fingerprint, Selection: o.Admitted.Selection,
 		Source: o.Admitted.Source, Host: o.Host, HostVersion: o.HostVersion, Route: route, BridgeID: id,
 		Environment: env, ControllerSession: o.Admitted.Session}

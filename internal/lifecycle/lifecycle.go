@@ -45,6 +45,3 @@ func (g *Group) Stop() {
 	g.cancel(ErrStop)
 	g.wg.Wait()
 }
-
-// Stopped reports whether ctx ended because of an orderly stop.
-func Stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStop) }
