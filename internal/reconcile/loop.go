@@ -22,6 +22,9 @@ const (
 	DefaultInterval = 5 * time.Second
 	// phaseLimit bounds one phase. What it could not do waits for the next pass.
 	phaseLimit = 60 * time.Second
+	// stopGrace is how long Stop lets the pass in flight go on before it is cancelled: an
+	// upkeep that waits for something must not hold the Bridge open.
+	stopGrace = 3 * time.Second
 )
 
 // Phase is one kind of upkeep. Startup is run in the first pass, Sweep in all later ones;
@@ -55,8 +58,8 @@ func (l *Loop) Start(ctx context.Context) {
 	l.group.Go(l.run)
 }
 
-// Stop cancels future passes and waits for the one in flight. It may be called before
-// Start and more than once.
+// Stop cancels future passes and waits for the one in flight, which is cancelled when it
+// takes longer than stopGrace. It may be called before Start and more than once.
 func (l *Loop) Stop() {
 	if l.group != nil {
 		l.group.Stop()
@@ -64,8 +67,10 @@ func (l *Loop) Stop() {
 }
 
 func (l *Loop) run(ctx context.Context) {
-	// A pass in flight is finished, not cut: its ctx ends by its own limit only.
-	work := context.WithoutCancel(ctx)
+	// A pass in flight is finished, not cut, as long as it is quick.
+	work, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	context.AfterFunc(ctx, func() { l.cutLater(work, cut) })
 	first := true
 	for ctx.Err() == nil {
 		for _, p := range l.phases {
@@ -81,6 +86,17 @@ func (l *Loop) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		stop()
+	}
+}
+
+// cutLater ends work after the grace, unless it ended by itself before.
+func (l *Loop) cutLater(work context.Context, cut context.CancelFunc) {
+	timer, stop := l.clock.NewTimer(stopGrace)
+	defer stop()
+	select {
+	case <-timer:
+		cut()
+	case <-work.Done():
 	}
 }
 

@@ -67,3 +67,22 @@ func TestStopWaitsForThePassInFlight(t *testing.T) {
 		}
 	})
 }
+
+func TestStopCutsAPassThatWaitsForEver(t *testing.T) { // spec part 14: the drain is bounded
+	synctest.Test(t, func(t *testing.T) {
+		var after atomic.Bool
+		hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		loop := reconcile.New(clock.System{}, slog.New(slog.DiscardHandler), time.Second, reconcile.Phase{Name: "hangs", Startup: hang},
+			reconcile.Phase{Name: "next", Startup: func(context.Context) error { after.Store(true); return nil }})
+		loop.Start(t.Context())
+		synctest.Wait()
+		begin := time.Now()
+		loop.Stop()
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("Stop took %v", d)
+		}
+		if after.Load() {
+			t.Error("a phase began after Stop")
+		}
+	})
+}
