@@ -24,7 +24,7 @@ const (
 	phaseLimit = 60 * time.Second
 	// stopGrace is how long Stop lets the pass in flight go on before it is cancelled: an
 	// upkeep that waits for something must not hold the Bridge open.
-	stopGrace = 3 * time.Second
+	stopGrace = 4 * time.Second
 )
 
 // Phase is one kind of upkeep. Startup is run in the first pass, Sweep in all later ones;
