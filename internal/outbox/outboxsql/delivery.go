@@ -3,6 +3,7 @@ package outboxsql
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -70,12 +71,15 @@ func scanRow(s scanner) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	if err := json.Unmarshal([]byte(metadata), &d.Event.Metadata); err != nil {
-		return Row{}, fault.Wrap(err, store.CodeStorage, "outboxsql.scan", "a stored delivery cannot be read")
+	// A record with a damaged part must not stop all others. Metadata is not needed to
+	// deliver; evidence that cannot be read is no proof that the Host did not hear.
+	if json.Unmarshal([]byte(metadata), &d.Event.Metadata) != nil {
+		d.Event.Metadata = nil
 	}
-	if outcome != "" {
-		if err := json.Unmarshal([]byte(outcome), &d.Outcome); err != nil {
-			return Row{}, fault.Wrap(err, store.CodeStorage, "outboxsql.scan", "a stored outcome cannot be read")
+	if outcome != "" && json.Unmarshal([]byte(outcome), &d.Outcome) != nil {
+		d.Outcome = nil
+		if d.Status != outbox.Pending { // what is pending may be tried again whatever happened
+			d.Outcome = &outbox.Outcome{Kind: outbox.Uncertain, ErrorCode: CodeDamaged, At: store.Time(updated)}
 		}
 	}
 	d.LeaseExpiresAt, d.TransportStartedAt, d.NextAttemptAt = store.Time(lease), store.Time(started), store.Time(next)
@@ -128,10 +132,14 @@ func Get(tx *store.Tx, id ids.DeliveryID) (Row, error) {
 	return d, err
 }
 
-// sourceLimit bounds how many deliveries of one source are read; a Turn has a handful.
-const sourceLimit = 1000
+// CodeDamaged is the error code of an outcome whose record cannot be read.
+const CodeDamaged = "callback_record_damaged"
 
-// BySource returns the deliveries of a source, oldest first.
+// sourceLimit bounds how many deliveries of one source are read, the newest; a Turn has a
+// handful. Each may carry a body of 256 KiB.
+const sourceLimit = 50
+
+// BySource returns the newest deliveries of a source, oldest first.
 func BySource(tx *store.Tx, kind, id string) ([]outbox.Delivery, error) {
 	rows, err := RowsBySource(tx, kind, id)
 	out := make([]outbox.Delivery, len(rows))
@@ -143,7 +151,9 @@ func BySource(tx *store.Tx, kind, id string) ([]outbox.Delivery, error) {
 
 // RowsBySource is BySource with the owners.
 func RowsBySource(tx *store.Tx, kind, id string) ([]Row, error) {
-	return list(tx, "WHERE o.source_kind = ? AND o.source_id = ? ORDER BY o.seq LIMIT ?", kind, id, sourceLimit)
+	rows, err := list(tx, "WHERE o.source_kind = ? AND o.source_id = ? ORDER BY o.seq DESC LIMIT ?", kind, id, sourceLimit)
+	slices.Reverse(rows)
+	return rows, err
 }
 
 // save writes what an attempt changes, if owner still owns the delivery and the attempt

@@ -222,6 +222,37 @@ func TestANewerEventSupersedesWhatNobodyIsSending(t *testing.T) {
 	})
 }
 
+func TestADamagedRecordStopsNoOther(t *testing.T) { // E10
+	db, _ := open(t)
+	put(t, db, "t1", event("m1", "one"))
+	put(t, db, "t2", event("m2", "two"))
+	update(t, db, func(tx *store.Tx) error {
+		_, err := tx.Exec("UPDATE outbox SET metadata = '{', outcome = 'x' WHERE message_id = 'm1'")
+		return err
+	})
+	update(t, db, func(tx *store.Tx) error {
+		claimed, err := outboxsql.ClaimDue(tx, me, 10)
+		if len(claimed) != 2 || string(claimed[0].Event.Body) != "one" {
+			t.Errorf("claimed %+v", claimed)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec("UPDATE outbox SET outcome = 'x' WHERE message_id = 'm1'")
+		return err
+	})
+	update(t, db, func(tx *store.Tx) error {
+		rows, err := outboxsql.RunningOf(tx, me)
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		if o := rows[0].Outcome; o == nil || o.Kind != outbox.Uncertain {
+			t.Errorf("evidence that cannot be read counts as %+v", o)
+		}
+		return nil
+	})
+}
+
 func TestTheHotQueriesUseTheirIndexes(t *testing.T) {
 	db, _ := open(t)
 	update(t, db, func(tx *store.Tx) error {
