@@ -43,7 +43,12 @@ const (
 	Sleep   Mode = "sleep"    // sleeps for SleepFor before it accepts
 	Orphan  Mode = "orphan"   // accepts, and leaves a child in a session of its own that holds stdout
 	Deaf    Mode = "deaf"     // accepts without reading standard input
+	Slow    Mode = "slow"     // accepts SlowFor after it noted the call
+	Brood   Mode = "brood"    // leaves two children, one in a session of its own, and sleeps like Sleep
 )
+
+// SlowFor is the pause of mode slow: time for a test to kill whoever waits for the answer.
+const SlowFor = 500 * time.Millisecond
 
 // SleepFor is how long the program sleeps in mode sleep, and how long the child of mode
 // orphan lives: longer than any callback may take.
@@ -201,11 +206,19 @@ func answer(d Delivery, stdout, stderr io.Writer) int {
 		return 0
 	case Sleep:
 		time.Sleep(SleepFor) // a hung Host, on purpose
+	case Slow:
+		time.Sleep(SlowFor)
 	case Orphan:
-		if err := leaveChild(stdout); err != nil {
+		if err := leaveChild(stdout, true); err != nil {
 			fmt.Fprintln(stderr, "callback:", err)
 			return 2
 		}
+	case Brood:
+		if err := errors.Join(leaveChild(stdout, false), leaveChild(stdout, true)); err != nil {
+			fmt.Fprintln(stderr, "callback:", err)
+			return 2
+		}
+		time.Sleep(SleepFor)
 	case Exit7:
 		acknowledge(stdout, "accepted", d.Delivery, d.Message, acceptance)
 		return 7
@@ -227,10 +240,10 @@ func (zeros) Read(b []byte) (int, error) {
 }
 
 // leaveChild starts a process that outlives this one and keeps stdout open.
-func leaveChild(stdout io.Writer) error {
+func leaveChild(stdout io.Writer, setsid bool) error {
 	c := exec.Command("/bin/sleep", fmt.Sprint(int(SleepFor.Seconds())))
 	c.Stdout = stdout
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: setsid}
 	return c.Start()
 }
 
