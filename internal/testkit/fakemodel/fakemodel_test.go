@@ -102,7 +102,7 @@ func TestCallsComeOneARoundTripAndThenTheText(t *testing.T) {
 			input = append(input, it, obj{"type": "function_call_output", "call_id": it["call_id"], "output": "result"})
 		}
 	}
-	want := []string{`function_call||exec_command|{"cmd":"ls"}`, `function_call|mcp__akk|list|{"a":1}`, "message|||"}
+	want := []string{`function_call||exec_command|{"cmd":"ls","justification":"Run ls?","sandbox_permissions":"require_escalated"}`, `function_call|mcp__akk|list|{"a":1}`, "message|||"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -219,7 +219,8 @@ func shellCall(cmd string, names []string) (name, args string) {
 	for _, n := range names {
 		switch n {
 		case "exec_command":
-			return n, encode(obj{"cmd": cmd})
+			// Without this Codex runs the command in its sandbox and asks nobody.
+			return n, encode(obj{"cmd": cmd, "sandbox_permissions": "require_escalated", "justification": "Run " + clip(cmd, 40) + "?"})
 		case "shell_command":
 			return n, encode(obj{"command": cmd})
 		case "shell":

@@ -6,7 +6,8 @@
 //
 //	SAY:text          the final text ("\n" becomes a newline)
 //	ASK:text          like SAY, kept apart so that a test can mark a question
-//	RUN:cmd           a shell tool call; several are allowed, one a round trip
+//	RUN:cmd           a shell tool call that the agent asks a person about; several are
+//	                  allowed, one a round trip
 //	TOOL:name {json}  any tool call with raw JSON arguments
 //	CUSTOM:name text  a free-form tool call ("\n" becomes a newline)
 //	PRE:text          text before the tool call, in the same reply
