@@ -238,17 +238,17 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 }
 
 // CheckWritable returns why Update cannot work, or nil. A command calls it before its
-// first side effect.
+// first side effect. A model reads the text: it names no path of the Store.
 func (db *DB) CheckWritable() error {
 	const op = "store.update"
 	if db == nil {
 		return fault.New(fault.NotFound, op, "there is no Store yet").WithHint("a Bridge creates it at its first start")
 	}
 	if db.write == nil {
-		return fault.New(CodeUnwritable, op, "the Store is open for reading only")
+		return fault.New(CodeUnwritable, op, "this command only reads the Store").WithHint("tasks are sent through a Bridge")
 	}
 	if db.newer {
-		return fault.New(CodeIncompatible, op, "the Store in %s was written by a newer release (%d, this one writes %d)", db.dir, db.newerN, version.WriterProtocol).
+		return fault.New(CodeIncompatible, op, "the Store was written by a newer release (%d, this one writes %d)", db.newerN, version.WriterProtocol).
 			WithHint("install that release or use another --store-dir; reading still works")
 	}
 	return nil

@@ -200,6 +200,30 @@ func (p *Plan) prompt(o Observation, now time.Time) {
 	p.Notices = append(p.Notices, promptNotice(p.Turn, id))
 }
 
+// QuestionKinds are the kinds of notices that speak of an open prompt.
+var QuestionKinds = []string{"approval", "interaction"}
+
+// DropsQuestion reports whether what was asked before is pointless after the plan: the
+// prompt is gone or another one, or the Turn is over.
+func (p Plan) DropsQuestion(before Turn) bool {
+	switch {
+	case before.Status.Blocking() && !p.Turn.Status.Blocking():
+		return true
+	case before.Prompt == nil:
+		return false
+	}
+	return p.Turn.Prompt == nil || p.Turn.Prompt.Fingerprint != before.Prompt.Fingerprint
+}
+
+// Unheard adds that the question was withdrawn before the Host heard it, so that the same
+// prompt is told anew should it come back: the screen may only have repainted.
+func (p Plan) Unheard(now time.Time) Plan {
+	if p.Turn.Prompt == nil && p.Turn.LastPrompt != "" && p.Turn.Status.Blocking() {
+		p.add(Event{At: now, Kind: EvUnheard})
+	}
+	return p
+}
+
 // end settles the Turn. Only the native turn that was accepted can end it: the adapter
 // proved the correlation, and an outcome without an acceptance is refused.
 func (p *Plan) end(o Observation, now time.Time) {

@@ -18,6 +18,7 @@ const (
 	EvStalled      EventKind = "stalled"
 	EvAdopted      EventKind = "adopted" // another Bridge took over after the owner died
 	EvClosed       EventKind = "closed"
+	EvUnheard      EventKind = "unheard" // the question told last was withdrawn before the Host heard it
 )
 
 // Event is one fact of a Turn's journal. Which fields are set depends on Kind; nothing
@@ -94,6 +95,8 @@ func Apply(t Turn, e Event) (Turn, error) {
 	case EvAdopted: // who owns the Turn is a column beside it, not part of its state
 	case EvClosed:
 		t.Status, t.Reason, t.EndedAt = Closed, e.Reason, e.At
+	case EvUnheard:
+		t.LastPrompt = ""
 	case EvObserved:
 		t = applyObservation(t, e)
 	default:

@@ -147,6 +147,9 @@ func TestAPromptIsToldOncePerFingerprint(t *testing.T) { // spec case 50
 	if next := turn.Observe(cleared.Turn, prompt("b"), t0); len(next.Notices) != 1 {
 		t.Fatal("a new prompt was not told")
 	}
+	if back := turn.Observe(cleared.Unheard(t0).Turn, prompt("a"), t0); len(back.Notices) != 1 {
+		t.Fatal("a prompt that nobody heard of came back and was not told")
+	}
 }
 
 func TestADeadAgentStallsOnceWithEvidence(t *testing.T) { // spec case 52, E09
@@ -270,7 +273,11 @@ func TestAnyStoryKeepsThePromises(t *testing.T) {
 				if o.Kind == turn.ObsPrompt {
 					o.Prompt = &turn.Prompt{Fingerprint: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "prompt")}
 				}
-				take(turn.Observe(cur, o, now))
+				p := turn.Observe(cur, o, now)
+				if p.DropsQuestion(cur) && rapid.Bool().Draw(t, "unheard") {
+					p = p.Unheard(now)
+				}
+				take(p)
 			}
 			if released && cur.Status.Blocking() {
 				t.Fatalf("a released Turn is %s again", cur.Status)

@@ -229,7 +229,11 @@ func (s *Service) terminalRow(t discover.Terminal, f listFacts) TerminalRow {
 			row.RecentTurn = &recent
 		}
 	}
-	if !busy && s.DB.Writable() && discover.Ready(t) == nil {
+	switch err := discover.Ready(t); {
+	case err != nil && row.Reason == "": // idle, and yet it takes no task: a draft, a scrolled pane
+		_, msg, _ := fault.Public(err)
+		row.Reason = redact.Line(redact.String(msg), 300)
+	case err == nil && !busy && s.DB.Writable():
 		row.Actions["send"] = Action{Tool: toolSend, Arguments: map[string]any{"terminal_id": t.ID}, MissingRequired: []string{"request"}}
 	}
 	return row
@@ -254,7 +258,9 @@ func (s *Service) storeState() StoreState {
 	st := StoreState{Readable: s.DB != nil, Writable: s.DB.Writable()}
 	if err := s.DB.CheckWritable(); err != nil {
 		_, msg, hint := fault.Public(err)
-		st.Reason = fmt.Sprintf("%s (%s)", msg, hint)
+		if st.Reason = msg; hint != "" {
+			st.Reason = fmt.Sprintf("%s (%s)", msg, hint)
+		}
 	}
 	return st
 }

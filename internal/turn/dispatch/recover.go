@@ -129,7 +129,7 @@ func (s *Service) adoptFrom(ctx context.Context, owner ids.BridgeID) error {
 			plan.Turn = more.Turn
 			plan.Events = append(plan.Events, more.Events...)
 			plan.Notices = more.Notices
-			queued, err := s.commit(tx, row, plan)
+			plan, queued, err := s.commit(tx, row, plan)
 			if err != nil {
 				return err
 			}

@@ -117,7 +117,7 @@ func (s *Service) change(ctx context.Context, id ids.TurnID, decide func(turn.Tu
 		if plan, err = decide(row.Turn, tx.Now); err != nil {
 			return err
 		}
-		enqueued, err = s.commit(tx, row, plan)
+		plan, enqueued, err = s.commit(tx, row, plan)
 		return err
 	})
 	if err != nil {
@@ -127,14 +127,44 @@ func (s *Service) change(ctx context.Context, id ids.TurnID, decide func(turn.Tu
 	return plan.Turn, nil
 }
 
-// commit writes a plan: one transaction per fact.
-func (s *Service) commit(tx *store.Tx, row turnsql.Row, plan turn.Plan) (enqueued bool, err error) {
+// commit writes a plan: one transaction per fact. It returns the plan as written.
+func (s *Service) commit(tx *store.Tx, row turnsql.Row, plan turn.Plan) (_ turn.Plan, enqueued bool, err error) {
+	if plan, err = withdraw(tx, row.Turn, plan); err != nil {
+		return plan, false, err
+	}
 	if err := turnsql.Save(tx, row, plan); err != nil {
-		return false, err
+		return plan, false, err
 	}
 	if err := learnThread(tx, row.Turn, plan.Turn); err != nil {
-		return false, err
+		return plan, false, err
 	}
+	enqueued, err = s.enqueue(tx, row, plan)
+	return plan, enqueued, err
+}
+
+// withdraw supersedes a question that the Host has not heard and that the plan makes
+// pointless. Callbacks of a Turn keep their order: an old question would hold back the
+// answer for as long as it is retried.
+func withdraw(tx *store.Tx, before turn.Turn, plan turn.Plan) (turn.Plan, error) {
+	if !plan.DropsQuestion(before) {
+		return plan, nil
+	}
+	withdrawn := 0
+	for _, kind := range turn.QuestionKinds {
+		n, err := outboxsql.Supersede(tx, outbox.Source{Kind: outbox.SourceTurn, ID: string(before.ID)}, kind)
+		if err != nil {
+			return plan, err
+		}
+		withdrawn += n
+	}
+	if withdrawn > 0 {
+		plan = plan.Unheard(tx.Now)
+	}
+	return plan, nil
+}
+
+// enqueue stores what the Host must hear.
+func (s *Service) enqueue(tx *store.Tx, row turnsql.Row, plan turn.Plan) (bool, error) {
 	if len(plan.Notices) == 0 {
 		return false, nil
 	}

@@ -196,9 +196,9 @@ func turnView(t turn.Turn) *TurnView {
 		Evidence: t.Evidence, Trouble: t.Trouble, AnswerBytes: t.AnswerBytes, EnteredAt: t.EnteredAt, AcceptedAt: t.AcceptedAt,
 		EndedAt: t.EndedAt, LastActivityAt: t.LastActivityAt, DeadlineAt: t.NextDeadline()}
 	if p := t.Prompt; p != nil {
-		v.Prompt = &PromptView{Kind: p.Kind, Title: redact.String(p.Title), Detail: redact.String(p.Detail), Approvable: p.Approvable, Reason: p.Reason}
+		v.Prompt = &PromptView{Kind: p.Kind, Title: redact.String(p.Title), Detail: redact.String(p.Detail), Approvable: p.Approvable, Reason: redact.String(p.Reason)}
 		for _, o := range p.Options {
-			v.Prompt.Options = append(v.Prompt.Options, o.Label)
+			v.Prompt.Options = append(v.Prompt.Options, redact.String(o.Label))
 		}
 	}
 	return v
