@@ -5,6 +5,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -65,16 +66,9 @@ func New(sockets []string, adapters ...agent.Adapter) *Scanner {
 // Scan looks now. The error is for the whole scan, such as an unreadable process table:
 // then nothing is known, which is not the same as nothing being there.
 func (s *Scanner) Scan(ctx context.Context, o Options) (Scan, error) {
-	var (
-		table    *procinfo.Table
-		tableErr error
-		wg       sync.WaitGroup
-	)
-	wg.Go(func() { table, tableErr = procinfo.Snapshot(ctx) })
-	out, panes := s.panes(ctx)
-	wg.Wait()
-	if tableErr != nil {
-		return Scan{}, fault.Wrap(tableErr, fault.Unavailable, "discover.scan", "the process table cannot be read")
+	table, out, panes, err := s.read(ctx)
+	if err != nil {
+		return Scan{}, fault.Wrap(err, fault.Unavailable, "discover.scan", "the process table cannot be read")
 	}
 	for _, p := range panes {
 		out.Terminals = append(out.Terminals, s.agentsIn(table, p)...)
@@ -100,8 +94,24 @@ func (s *Scanner) Find(ctx context.Context, id ids.TerminalID) (Terminal, error)
 		WithHint("call agent_knock_knock_list and use an id from it")
 }
 
+// read reads the process table once and lists the panes. The servers to ask are known
+// before, or told by the same table.
+func (s *Scanner) read(ctx context.Context) (table *procinfo.Table, out Scan, panes []tmux.Pane, err error) {
+	if len(s.sockets) == 0 {
+		if table, err = procinfo.Snapshot(ctx); err == nil {
+			out, panes = s.panes(ctx, table)
+		}
+		return table, out, panes, err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { table, err = procinfo.Snapshot(ctx) })
+	out, panes = s.panes(ctx, nil)
+	wg.Wait()
+	return table, out, panes, err
+}
+
 // panes lists every pane of every server. What failed is a Problem; what was found counts.
-func (s *Scanner) panes(ctx context.Context) (Scan, []tmux.Pane) {
+func (s *Scanner) panes(ctx context.Context, table *procinfo.Table) (Scan, []tmux.Pane) {
 	var out Scan
 	servers := make([]tmux.Server, len(s.sockets))
 	for i, socket := range s.sockets {
@@ -109,7 +119,7 @@ func (s *Scanner) panes(ctx context.Context) (Scan, []tmux.Pane) {
 	}
 	if len(s.sockets) == 0 {
 		var err error
-		if servers, err = tmux.Discover(ctx, os.Getenv); err != nil {
+		if servers, err = tmux.DiscoverIn(ctx, os.Getenv, table); err != nil {
 			out.Problems = append(out.Problems, problem("tmux", err))
 		}
 	}
@@ -188,34 +198,77 @@ func contestThreads(terminals []Terminal) {
 	}
 }
 
-// probe asks each terminal for its evidence, some at a time.
+// probe asks each terminal for its evidence, some at a time, and meanwhile each tmux
+// server once for all screens that are wanted of it.
 func probe(ctx context.Context, terminals []Terminal, o Options) []Problem {
-	problems := make([]*Problem, len(terminals))
-	slots := make(chan struct{}, probesAtOnce)
-	var wg sync.WaitGroup
+	var (
+		wanted = make([]bool, len(terminals))
+		native = make([]error, len(terminals))
+		screen = make([]error, len(terminals))
+		shots  = make([]tmux.Shot, len(terminals))
+		slots  = make(chan struct{}, probesAtOnce)
+		wg     sync.WaitGroup
+	)
+	for i := range terminals {
+		wanted[i] = o.Screens && (o.Only == "" || terminals[i].ID == o.Only)
+	}
+	for socket, indexes := range bySocket(terminals, wanted) {
+		wg.Go(func() { captureAll(ctx, socket, terminals, indexes, shots, screen) })
+	}
 	for i := range terminals {
 		t := &terminals[i]
-		target := o.Only == "" || t.ID == o.Only
-		if !target && !sameKind(terminals, o.Only, t.Adapter) {
+		if o.Only != "" && t.ID != o.Only && !sameKind(terminals, o.Only, t.Adapter) {
 			continue
 		}
+		t.Screen = agent.Screen{State: agent.ScreenUnknown, Composer: agent.ComposerUnknown}
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := probeOne(ctx, t, o.Screens && target); err != nil {
-				p := problem(string(t.ID), err)
-				problems[i] = &p
-			}
+			t.Native, native[i] = identify(ctx, t)
 		})
 	}
 	wg.Wait()
 	var out []Problem
-	for _, p := range problems {
-		if p != nil {
-			out = append(out, *p)
+	for i := range terminals {
+		t := &terminals[i]
+		switch {
+		case !wanted[i]:
+		case screen[i] != nil:
+			t.Screen.Reason = "the screen could not be read"
+		default:
+			t.Pane, t.Lines = shots[i].Pane, shots[i].Lines
+			t.Screen = t.Adapter.Screen(shots[i].Capture)
+		}
+		if err := cmp.Or(screen[i], native[i]); err != nil {
+			out = append(out, problem(string(t.ID), err))
 		}
 	}
 	return out
+}
+
+// bySocket groups the indexes of the wanted terminals by their tmux server.
+func bySocket(terminals []Terminal, wanted []bool) map[string][]int {
+	out := map[string][]int{}
+	for i, t := range terminals {
+		if wanted[i] {
+			out[t.Pane.Socket] = append(out[t.Pane.Socket], i)
+		}
+	}
+	return out
+}
+
+// captureAll captures the panes of the terminals at indexes.
+func captureAll(ctx context.Context, socket string, terminals []Terminal, indexes []int, shots []tmux.Shot, errs []error) {
+	panes := make([]string, len(indexes))
+	for k, i := range indexes {
+		panes[k] = terminals[i].Pane.ID
+	}
+	got, err := tmux.At(socket).Captures(ctx, panes)
+	for k, i := range indexes {
+		if errs[i] = err; err == nil {
+			shots[i], errs[i] = got[k], got[k].Err
+		}
+	}
 }
 
 // sameKind reports whether the terminal with the id is one of the adapter's.
@@ -228,26 +281,15 @@ func sameKind(terminals []Terminal, id ids.TerminalID, a agent.Adapter) bool {
 	return false
 }
 
-func probeOne(ctx context.Context, t *Terminal, screen bool) error {
+// identify reads the agent's own evidence. What could not be read is a Native too.
+func identify(ctx context.Context, t *Terminal) (agent.Native, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	n, err := t.Adapter.Identify(ctx, t.Ref)
 	if err != nil {
 		n = agent.Native{Thread: agent.ThreadUnavailable, Activity: agent.ActivityUnknown, Channel: turn.ChannelKeyboard, Reason: "the agent's evidence could not be read"}
 	}
-	t.Native = n
-	t.Screen = agent.Screen{State: agent.ScreenUnknown, Composer: agent.ComposerUnknown}
-	if !screen {
-		return err
-	}
-	c, captureErr := tmux.At(t.Pane.Socket).Capture(ctx, t.Pane.ID, tmux.CaptureOptions{})
-	if captureErr != nil {
-		t.Screen.Reason = "the screen could not be read"
-		return captureErr
-	}
-	t.Pane, t.Lines = c.Pane, c.Lines
-	t.Screen = t.Adapter.Screen(c)
-	return err
+	return n, err
 }
 
 func before(a, b tmux.Pane) bool {

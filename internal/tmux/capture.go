@@ -52,18 +52,7 @@ func (s Server) Capture(ctx context.Context, paneID string, o CaptureOptions) (C
 	if len(parts) != 4 || len(parts[3]) != 0 {
 		return Capture{}, fault.New(fault.Unavailable, op, "the tmux server at %s answers in an unknown form", s.Socket)
 	}
-	c := Capture{Pane: p, Lines: screenLines(parts[1]), Styled: screenLines(parts[2])}
-	if len(c.Lines) != len(c.Styled) {
-		return Capture{}, fault.New(fault.Unavailable, op, "the two captures of pane %s differ in rows", paneID)
-	}
-	for i := range c.Lines {
-		c.Lines[i] = strings.TrimRight(c.Lines[i], " ")
-	}
-	if !o.Join {
-		c.FirstRow = p.Height - len(c.Lines)
-	}
-	c.bound(o.Join)
-	return c, nil
+	return newCapture(op, p, parts[1], parts[2], o.Join)
 }
 
 // bound keeps the last MaxCaptureLines rows up to the last one that shows something or

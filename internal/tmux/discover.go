@@ -27,19 +27,27 @@ const maxSockets = 256
 // getenv reads this process's environment. If the process table cannot be read, what the
 // other sources told is returned together with an error.
 func Discover(ctx context.Context, getenv func(string) string) ([]Server, error) {
+	table, err := procinfo.Snapshot(ctx)
+	servers, derr := DiscoverIn(ctx, getenv, table)
+	return servers, errors.Join(err, derr)
+}
+
+// DiscoverIn is [Discover] for a caller that has just read the process table. A nil table
+// tells of no running server.
+func DiscoverIn(ctx context.Context, getenv func(string) string, table *procinfo.Table) ([]Server, error) {
 	var c candidates
 	c.add(socketOf(getenv("TMUX")))
 	c.add(getenv("AKK_TMUX_SOCKET"))
 	c.addDir(getenv("TMUX_TMPDIR"))
 	c.addDir("/tmp")
 	c.addDir("/private/tmp")
-	table, err := procinfo.Snapshot(ctx)
-	if err == nil {
+	if table != nil {
 		c.addRunning(table)
 	}
+	var err error
 	if c.cut {
-		err = errors.Join(err, fault.New(fault.Unavailable, "tmux.discover", "there are more than %d tmux sockets", maxSockets).
-			WithHint("remove stale files from the tmux-<uid> directories"))
+		err = fault.New(fault.Unavailable, "tmux.discover", "there are more than %d tmux sockets", maxSockets).
+			WithHint("remove stale files from the tmux-<uid> directories")
 	}
 
 	listening := make([]bool, len(c.servers))
