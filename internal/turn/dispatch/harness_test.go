@@ -49,14 +49,15 @@ func (*adapter) Identify(context.Context, agent.Ref) (agent.Native, error) {
 
 func (a *adapter) Screen(tmux.Capture) agent.Screen {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.looks++
+	n := a.looks
+	a.mu.Unlock()
 	s := agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}
 	if len(a.rec.Bytes()) > 0 {
 		s.Composer = agent.ComposerDraft
 	}
 	if a.onScreen != nil {
-		s = a.onScreen(a.looks, s)
+		s = a.onScreen(n, s)
 	}
 	return s
 }
@@ -74,9 +75,10 @@ func (*adapter) Anchor(_ context.Context, _ agent.Ref, _ agent.Native, text, cli
 
 // monitors notes what it was asked for.
 type monitors struct {
-	mu      sync.Mutex
-	watched map[ids.TurnID]int
-	onWatch func(dispatch.Watch)
+	mu        sync.Mutex
+	watched   map[ids.TurnID]int
+	onWatch   func(dispatch.Watch)
+	onEntered func()
 }
 
 func (m *monitors) Watch(_ context.Context, w dispatch.Watch) error {
@@ -88,8 +90,15 @@ func (m *monitors) Watch(_ context.Context, w dispatch.Watch) error {
 	}
 	return nil
 }
-func (*monitors) Entered(context.Context, ids.TurnID, time.Time) error { return nil }
-func (*monitors) Forget(ids.TurnID)                                    {}
+
+func (m *monitors) Entered(context.Context, ids.TurnID, time.Time) error {
+	if m.onEntered != nil {
+		m.onEntered()
+	}
+	return nil
+}
+
+func (*monitors) Forget(ids.TurnID) {}
 
 // rig is a Service on a real Store and a real pane.
 type rig struct {
@@ -157,13 +166,22 @@ func (r *rig) send(text string) (dispatch.SendResult, error) {
 	return r.Send(r.t.Context(), dispatch.SendInput{CallID: "call:" + text, Request: text, TerminalID: r.terminal})
 }
 
+// rows are the Turns of the Store.
+func (r *rig) rows() []turnsql.Row {
+	r.t.Helper()
+	var rows []turnsql.Row
+	if err := r.db.View(r.t.Context(), func(tx *store.Tx) (err error) { rows, err = turnsql.List(tx, "", 10); return err }); err != nil {
+		r.t.Fatal(err)
+	}
+	return rows
+}
+
 // only is the one Turn of the Store.
 func (r *rig) only() turnsql.Row {
 	r.t.Helper()
-	var rows []turnsql.Row
-	err := r.db.View(r.t.Context(), func(tx *store.Tx) (err error) { rows, err = turnsql.List(tx, "", 10); return err })
-	if err != nil || len(rows) != 1 {
-		r.t.Fatalf("%d Turns, %v", len(rows), err)
+	rows := r.rows()
+	if len(rows) != 1 {
+		r.t.Fatalf("%d Turns", len(rows))
 	}
 	return rows[0]
 }
