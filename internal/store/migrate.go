@@ -70,11 +70,11 @@ func migrate(ctx context.Context, db *DB) error {
 		return nil
 	}
 	if have > 0 {
-		var protocol int
-		if err := db.write.QueryRowContext(ctx, "SELECT writer_protocol FROM meta").Scan(&protocol); err != nil {
+		var format, protocol int
+		if err := db.write.QueryRowContext(ctx, "SELECT format, writer_protocol FROM meta").Scan(&format, &protocol); err != nil {
 			return mapError(err, op)
 		}
-		if protocol > version.WriterProtocol {
+		if format > Format || protocol > version.WriterProtocol {
 			return nil
 		}
 	}
@@ -125,7 +125,10 @@ func (db *DB) loadMeta(ctx context.Context) error {
 	var secret string
 	row := db.read.QueryRowContext(ctx, "SELECT format, writer_protocol, secret, (SELECT user_version FROM pragma_user_version) FROM meta")
 	if err := row.Scan(&format, &protocol, &secret, &schema); err != nil {
-		return fault.Wrap(mapError(err, op), CodeStorage, op, "%s is not a Store of this product", db.dir).
+		if err = mapError(err, op); fault.Is(err, CodeUnwritable) || fault.Is(err, CodeBusy) || ctx.Err() != nil {
+			return err // it says nothing of what the file holds
+		}
+		return fault.Wrap(err, CodeStorage, op, "%s is not a Store of this product", db.dir).
 			WithHint("pass another --store-dir")
 	}
 	if format > Format {

@@ -119,6 +119,18 @@ func (db *DB) openReader(ctx context.Context) error {
 		return err
 	}
 	db.read = openPool(readDSN(path), readers)
+	err := db.loadMeta(ctx)
+	if !fault.Is(err, CodeUnwritable) {
+		return err
+	}
+	// A reader of a WAL database makes its -shm file, which a read-only disk refuses. A
+	// Store that was closed in order has no log beside it: the file is all there is, and
+	// nobody can write it.
+	if _, logErr := os.Lstat(path + "-wal"); !errors.Is(logErr, os.ErrNotExist) {
+		return err
+	}
+	db.read.Close()
+	db.read = openPool(readDSN(path)+"&immutable=1", readers)
 	return db.loadMeta(ctx)
 }
 

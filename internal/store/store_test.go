@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(readOnlyDir); dir != "" {
+		os.Exit(onReadOnlyDisk(context.Background(), dir))
+	}
 	os.Exit(m.Run())
 }
 
