@@ -136,5 +136,10 @@ type Submitter interface {
 	Submit(ctx context.Context, ref Ref, a turn.Anchor, clientID, text string) (Submission, error)
 }
 
+// CodeIdleNoEnd is the code of an [turn.ObsTrouble]: the agent's records hold the request
+// and no end of its turn, and the agent says that it is idle. A request that is back in
+// the composer then proves that a person interrupted it before the first word.
+const CodeIdleNoEnd = "idle_without_end"
+
 // NotSubmitted is the code of an error that proves that nothing reached the agent.
 const NotSubmitted fault.Code = "input_not_sent"

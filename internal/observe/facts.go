@@ -24,6 +24,8 @@ type facts struct {
 	notAccepted bool
 	final       bool
 
+	unended turn.Observation // the agent says that it is idle and wrote no end; zero: it did not
+
 	prompt       string // fingerprint of the open prompt, "" for none
 	promptSource string
 
@@ -51,6 +53,10 @@ func (f *facts) admit(o turn.Observation) bool {
 			return false
 		}
 		f.notAccepted = true
+	case turn.ObsTrouble:
+		if o.Code == agent.CodeIdleNoEnd {
+			f.unended = o
+		}
 	case turn.ObsActivity:
 		return f.admitActivity(o)
 	case turn.ObsPrompt:
@@ -109,6 +115,12 @@ func (f facts) awaitsAcceptance() bool {
 // taken.
 func (f facts) draftDue(now time.Time) bool {
 	return f.awaitsAcceptance() && now.Sub(f.enteredAt) >= acceptWait
+}
+
+// givenBack reports whether the request in the composer would prove now that a person
+// interrupted it before the first word: some agents give it back and write no end.
+func (f facts) givenBack() bool {
+	return f.pasted != "" && f.accepted && f.unended.Kind != "" && !f.final
 }
 
 // seen returns what a classified screen says that is not known yet. An unknown screen

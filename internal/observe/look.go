@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -35,10 +36,28 @@ func (w *watch) look(ctx context.Context) (news bool, err error) {
 			return false, err
 		}
 	}
-	if !f.draftDue(now) {
-		return news, nil
+	switch {
+	case f.draftDue(now):
+		return true, w.proveDraft(ctx, s, w.unsent, turn.Observation{
+			Kind: turn.ObsNotAccepted, ThreadID: w.spec.Anchor.ThreadID, Detail: "the request is still an unsent draft",
+		})
+	case f.givenBack():
+		o := f.unended
+		o.Kind, o.Log, o.Detail = turn.ObsInterrupted, nil, "the request is back in the composer, and the agent wrote no answer"
+		return news, w.proveDraft(ctx, s, w.back, o)
 	}
-	return true, w.proveDraft(ctx, s)
+	return news, nil
+}
+
+// unsent: a draft is the request only when it is so to the letter.
+func (w *watch) unsent(s agent.Screen) bool {
+	return w.adapter.DraftMatches(s, w.spec.Pasted) == agent.MatchYes
+}
+
+// back: the records say already that the turn ran and is over, so that a draft which the
+// screen abbreviates is enough, if nothing in it contradicts.
+func (w *watch) back(s agent.Screen) bool {
+	return s.State == agent.ScreenIdle && s.Composer == agent.ComposerDraft && w.adapter.DraftMatches(s, w.spec.Pasted) != agent.MatchNo
 }
 
 // capture reads and classifies the screen of the very pane of the Spec.
@@ -77,11 +96,10 @@ func (w *watch) blind(ctx context.Context, err error) error {
 	return w.emit(turn.Observation{Kind: turn.ObsTrouble, Source: sourceScreen, Code: CodeScreen, Detail: detail})
 }
 
-// proveDraft emits [turn.ObsNotAccepted] when two captures show the same draft and it is
-// exactly what was pasted. Anything less proves nothing (case 40): a draft that cannot be
-// read stays pending.
-func (w *watch) proveDraft(ctx context.Context, first agent.Screen) error {
-	if w.adapter.DraftMatches(first, w.spec.Pasted) != agent.MatchYes {
+// proveDraft emits o when two captures show the same draft and it is ours. Anything less
+// proves nothing (case 40): a draft that cannot be read stays pending.
+func (w *watch) proveDraft(ctx context.Context, first agent.Screen, ours func(agent.Screen) bool, o turn.Observation) error {
+	if !ours(first) {
 		return nil
 	}
 	t, stop := w.Clock.NewTimer(draftGap)
@@ -92,11 +110,9 @@ func (w *watch) proveDraft(ctx context.Context, first agent.Screen) error {
 		return nil
 	}
 	_, second, err := w.capture(ctx)
-	if err != nil || second.Draft != first.Draft || w.adapter.DraftMatches(second, w.spec.Pasted) != agent.MatchYes {
+	if err != nil || second.Draft != first.Draft || !ours(second) {
 		return nil
 	}
-	return w.emit(turn.Observation{
-		Kind: turn.ObsNotAccepted, Source: sourceScreen, ThreadID: w.spec.Anchor.ThreadID,
-		Detail: "the request is still an unsent draft",
-	})
+	o.Source, o.At = sourceScreen, time.Time{}
+	return w.emit(o)
 }

@@ -310,6 +310,41 @@ func TestAnAcceptedRequestOrAnUnreadableDraftIsNeverCalledNotAccepted(t *testing
 	}
 }
 
+// E03: Claude Code writes nothing when Esc comes before the first word, and gives the
+// request back.
+func TestARequestThatIsBackInTheComposerOfAnAgentAtRestWasInterrupted(t *testing.T) {
+	trouble := turn.Observation{Kind: turn.ObsTrouble, Code: agent.CodeIdleNoEnd, NativeTurnID: "u2"}
+	for name, c := range map[string]struct {
+		screen  string
+		trouble bool
+		want    []string
+	}{
+		"back":                {"draft do it", true, []string{"accepted", "trouble", "interrupted"}},
+		"another draft":       {"draft something else", true, []string{"accepted", "trouble"}},
+		"cleared by a person": {"idle", true, []string{"accepted", "trouble"}},
+		"no word of idle":     {"draft do it", false, []string{"accepted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := start(t, newScript(), nil)
+				r.show(c.screen)
+				r.records <- turn.Observation{Kind: turn.ObsAccepted, NativeTurnID: "u2"}
+				if c.trouble {
+					r.records <- trouble
+				}
+				r.pass(time.Minute)
+				r.want(c.want...)
+				for _, o := range r.seen {
+					if o.Kind == turn.ObsInterrupted && (o.NativeTurnID != "u2" || o.Source != "screen" || o.At.IsZero()) {
+						t.Errorf("%+v", o)
+					}
+				}
+				r.end()
+			})
+		})
+	}
+}
+
 func TestSilenceIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted = true })

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/turn"
@@ -21,7 +22,7 @@ const (
 	CodeTooLong      = "turn_too_long"
 	CodeAbsorbed     = "absorbed_into_running_turn"
 	CodeIdleNoRecord = "idle_without_record"
-	CodeIdleNoEnd    = "idle_without_end"
+	CodeIdleNoEnd    = agent.CodeIdleNoEnd
 	CodeDegradedEnd  = "end_by_idle_status"
 	CodeEndAtExit    = "end_at_exit"
 )
