@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 
+	"github.com/agent-knock-knock/akk/internal/pattern"
 	"github.com/agent-knock-knock/akk/internal/strictjson"
 )
 
@@ -141,7 +141,7 @@ func (r *Registry) Tools() []Tool {
 	return out
 }
 
-var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+var nameRule = pattern.New(`^[a-z][a-z0-9_.-]{0,63}$`)
 
 // Register adds a tool at the end of the table. In is the Go form of Spec.Input: a struct
 // whose JSON fields are exactly the schema's properties, or a map, or json.RawMessage.

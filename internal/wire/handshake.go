@@ -3,10 +3,11 @@ package wire
 import (
 	"bufio"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/agent-knock-knock/akk/internal/pattern"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 )
 
 // handshakeLine is core version | wire version | network | address | protocol | cert.
-var handshakeLine = regexp.MustCompile(`^1\|(\d{1,6})\|unix\|[^|]+\|grpc(\||$)`)
+var handshakeLine = pattern.New(`^1\|(\d{1,6})\|unix\|[^|]+\|grpc(\||$)`)
 
 // handshakeReader passes the handshake line of a worker on and drops everything else: a
 // banner of a wrapper script before it, whatever a library prints after it. It reads to

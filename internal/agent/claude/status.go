@@ -4,18 +4,18 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/agent/claude/known"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/pattern"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
 // sessionIDShape is a UUID; anything else would be used in a path and is refused.
-var sessionIDShape = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var sessionIDShape = pattern.New(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // status is what the agent says of itself in sessions/<pid>.json. It is an internal file
 // of the agent: unknown fields are ignored, and each field may be missing.

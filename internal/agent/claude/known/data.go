@@ -5,8 +5,9 @@
 package known
 
 import (
-	"regexp"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/pattern"
 )
 
 // Everything in this file is what Claude Code was seen to do, not what it promises.
@@ -27,10 +28,10 @@ const (
 )
 
 // NativeInstall matches the executable of a native install; the group is the version.
-var NativeInstall = regexp.MustCompile(`/\.local/share/claude/versions/(\d+\.\d+\.\d+[^/]*)$`)
+var NativeInstall = pattern.New(`/\.local/share/claude/versions/(\d+\.\d+\.\d+[^/]*)$`)
 
 // ScriptInstall matches the script argument of an install that runs on node.
-var ScriptInstall = regexp.MustCompile(`/claude-code/cli\.m?js$`)
+var ScriptInstall = pattern.New(`/claude-code/cli\.m?js$`)
 
 // ScriptRunners are the programs that may run ScriptInstall.
 var ScriptRunners = map[string]bool{"node": true, "nodejs": true, "bun": true}
@@ -150,7 +151,7 @@ var RetryMarks = []string{"Retrying in "}
 // SpinnerLine is the generic shape of the line above the composer while a turn runs: one
 // symbol, a text with an ellipsis, an optional parenthesis. The symbol changes between
 // releases (· ✢ ✳ ✶ ✻ ✽ were seen), so it is only required to be no letter.
-var SpinnerLine = regexp.MustCompile(`^[^\pL\pN\s]\x{fe0f}? \S.*…( ?\(.*)?\s*$`)
+var SpinnerLine = pattern.New(`^[^\pL\pN\s]\x{fe0f}? \S.*…( ?\(.*)?\s*$`)
 
 // ForeignTitles end the pane title, ForeignFooters stand below the last rule, of a view
 // whose input line looks like the composer and is not: text typed into the agents view
@@ -188,11 +189,11 @@ const (
 
 // OptionLine is one numbered choice: marker, number, label. Narrow panes lose the blank
 // after the dot.
-var OptionLine = regexp.MustCompile(`^\s*(❯)?\s*(\d{1,2})\.\s*(\S.*)$`)
+var OptionLine = pattern.New(`^\s*(❯)?\s*(\d{1,2})\.\s*(\S.*)$`)
 
 // PastedMark is the composer's placeholder for a long paste. Without "+M lines" the paste
 // had no newline.
-var PastedMark = regexp.MustCompile(`^\[Pasted text #\d+(?: \+(\d+) lines)?\]$`)
+var PastedMark = pattern.New(`^\[Pasted text #\d+(?: \+(\d+) lines)?\]$`)
 
 // A paste of more bytes or more newlines than these is collapsed to PastedMark.
 const (

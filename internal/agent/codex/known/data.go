@@ -4,7 +4,7 @@
 // It is data and nothing else; what follows from it is decided by its readers.
 package known
 
-import "regexp"
+import "github.com/agent-knock-knock/akk/internal/pattern"
 
 // This file is the only place that knows how a version of Codex looks. Every entry says
 // on which versions it was seen; a version that changes one of them loses precision,
@@ -41,7 +41,7 @@ const RemoteFlag, RemoteUnixScheme = "--remote", "unix://" // 0.171
 var PackageFiles = []string{"codex-package.json", "package.json"}
 
 // ReleaseInPath is a version as it stands in the path of a daemon's own copy (0.171).
-var ReleaseInPath = regexp.MustCompile(`/(\d+\.\d+\.\d+(?:-(?:alpha|beta)\.\d+)?)(?:-[a-z0-9_]+)*/`)
+var ReleaseInPath = pattern.New(`/(\d+\.\d+\.\d+(?:-(?:alpha|beta)\.\d+)?)(?:-[a-z0-9_]+)*/`)
 
 // DaemonSince is the oldest version that was seen to use a shared background server;
 // 0.150 was seen not to.
@@ -65,11 +65,11 @@ const (
 )
 
 var (
-	LockName    = regexp.MustCompile(`^(` + threadPattern + `)\.lock$`)
-	RolloutName = regexp.MustCompile(`^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(` + threadPattern + `)\.jsonl$`)
+	LockName    = pattern.New(`^(` + threadPattern + `)\.lock$`)
+	RolloutName = pattern.New(`^rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(` + threadPattern + `)\.jsonl$`)
 	// TitleThread is a thread id in the pane title, cut at 29 characters and "..."
 	// (tui.terminal_title with "thread-id", 0.171).
-	TitleThread = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{4,25})(?:\.\.\.)?$`)
+	TitleThread = pattern.New(`^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{4,25})(?:\.\.\.)?$`)
 )
 
 // ── rollout records ───────────────────────────────────────────────────────────────────
@@ -156,23 +156,23 @@ var (
 		"Find and fix a bug in @filename")
 	// workingLine: "• Working (1s • esc to interrupt)", "◦ Reconnecting... (3s • esc to
 	// interrupt)"; the bullet blinks and is absent without animations; all versions.
-	WorkingLine = regexp.MustCompile(`^(?:[•◦] )?\S.*\((?:\d+[hms] ?)+ • esc to interrupt\)`)
+	WorkingLine = pattern.New(`^(?:[•◦] )?\S.*\((?:\d+[hms] ?)+ • esc to interrupt\)`)
 	// HistoryLine begins a block of the conversation, above any dialog or composer.
-	HistoryLine = regexp.MustCompile(`^(?:[•◦✔✗■⚠╭│╰]|─+$|› (?:[^\d\[]|\d+[^.\d]|\[[^x ])|  Worked for |  >_ OpenAI Codex)`)
+	HistoryLine = pattern.New(`^(?:[•◦✔✗■⚠╭│╰]|─+$|› (?:[^\d\[]|\d+[^.\d]|\[[^x ])|  Worked for |  >_ OpenAI Codex)`)
 	// StartingFooter stands alone below the composer while no session exists yet: login,
 	// first start (0.171). With a session the model or the context is shown as well.
 	StartingFooter = "? for shortcuts"
 	// PopupHint is shown above the composer while a completion list takes Enter (0.171).
-	PopupHint = regexp.MustCompile(`^\s+enter(?:/tab)? insert · esc close`)
+	PopupHint = pattern.New(`^\s+enter(?:/tab)? insert · esc close`)
 	// PastedContent stands for a paste of more than 1000 characters (Unicode code
 	// points, measured with é and 🙂 on 0.171).
-	PastedContent = regexp.MustCompile(`^\[PastedContent(\d+)chars\]$`)
+	PastedContent = pattern.New(`^\[PastedContent(\d+)chars\]$`)
 
 	// EdgeMarks stand in the last column of a composer that is higher than its room (0.171).
 	EdgeMarks = set("↑", "↓")
 
-	TitleSpinner = regexp.MustCompile(`^[\x{2800}-\x{28FF}]( |$)`) // 0.130–
-	TitleWorking = set("Working", "Thinking")                      // run-state, 0.171
+	TitleSpinner = pattern.New(`^[\x{2800}-\x{28FF}]( |$)`) // 0.130–
+	TitleWorking = set("Working", "Thinking")               // run-state, 0.171
 	TitleReady   = "Ready"
 	TitleAction  = "Action Required" // "[ ! ] Action Required", 0.130–
 	TitleFields  = " | "
@@ -180,23 +180,23 @@ var (
 
 // ApprovalMarkers are the question lines of approvals. All were found in 0.171; "run" was
 // seen on every version.
-var ApprovalMarkers = []*regexp.Regexp{
-	regexp.MustCompile(`^\s*Would you like to run the following command\?$`),
-	regexp.MustCompile(`^\s*Would you like to make the following edits\?$`),
-	regexp.MustCompile(`^\s*Would you like to grant these permissions\?$`),
-	regexp.MustCompile(`^\s*Would you like to send input to (?:the existing terminal|terminal .+)\?$`),
-	regexp.MustCompile(`^\s*Do you want to approve network access to ".+"\?$`),
-	regexp.MustCompile(`^\s*\S.* needs your approval\.$`),
+var ApprovalMarkers = []*pattern.Pattern{
+	pattern.New(`^\s*Would you like to run the following command\?$`),
+	pattern.New(`^\s*Would you like to make the following edits\?$`),
+	pattern.New(`^\s*Would you like to grant these permissions\?$`),
+	pattern.New(`^\s*Would you like to send input to (?:the existing terminal|terminal .+)\?$`),
+	pattern.New(`^\s*Do you want to approve network access to ".+"\?$`),
+	pattern.New(`^\s*\S.* needs your approval\.$`),
 }
 
 var (
-	OptionLine     = regexp.MustCompile(`^(\s*)(?:› )?\s*(\d{1,2})\. (\S.*)$`)
-	OptionKey      = regexp.MustCompile(`\(([a-z]|esc|enter)\)$`)
-	ApprovalFooter = regexp.MustCompile(`^\s*Press enter to confirm or esc to cancel`)
-	YesLabel       = regexp.MustCompile(`^Yes\b`)
-	RejectLabel    = regexp.MustCompile(`^(?:No\b|Cancel\b|Decline\b)`)
+	OptionLine     = pattern.New(`^(\s*)(?:› )?\s*(\d{1,2})\. (\S.*)$`)
+	OptionKey      = pattern.New(`\(([a-z]|esc|enter)\)$`)
+	ApprovalFooter = pattern.New(`^\s*Press enter to confirm or esc to cancel`)
+	YesLabel       = pattern.New(`^Yes\b`)
+	RejectLabel    = pattern.New(`^(?:No\b|Cancel\b|Decline\b)`)
 	// LastingLabel grants more than one request.
-	LastingLabel = regexp.MustCompile(`don't ask again|this session|this conversation|in the future|strict auto review|[Aa]lways`)
+	LastingLabel = pattern.New(`don't ask again|this session|this conversation|in the future|strict auto review|[Aa]lways`)
 )
 
 const OneTimeKey = "y"
@@ -210,22 +210,22 @@ const LongPaste = 1000
 // looked for in the lines below the conversation.
 var Dialogs = []struct {
 	Name     string
-	Find     *regexp.Regexp
+	Find     *pattern.Pattern
 	Question bool
 	Digits   bool // a digit answers at once
 }{
-	{"questionnaire", regexp.MustCompile(`^\s*Question \d+/\d+`), true, true},
-	{"plan picker", regexp.MustCompile(`^\s*Implement this plan\?$`), true, false},
-	{"folder trust", regexp.MustCompile(`^\s*(?:Folder access|Trust this folder\?|Do you trust the contents of this directory\?)`), false, false},
-	{"hooks review", regexp.MustCompile(`^\s*Hooks need review$`), false, false},
-	{"model picker", regexp.MustCompile(`^\s*Select Model`), false, false},
-	{"resume picker", regexp.MustCompile(`^\s*Resume a previous session$`), false, false},
-	{"worktree picker", regexp.MustCompile(`^\s*Where should the new conversation run\?$`), false, false},
-	{"agents view", regexp.MustCompile(`^\s*Agent command center\b`), false, false},
-	{"update notice", regexp.MustCompile(`Update available!`), false, false},
-	{"login", regexp.MustCompile(`^\s*(?:\d\. )?Sign in with ChatGPT`), false, false},
-	{"warnings", regexp.MustCompile(`^\s*Warnings · \d`), false, false},
-	{"picker", regexp.MustCompile(`(?:enter select|enter confirm|enter continue|enter save|enter resume|space toggle|esc back|esc dismiss|esc cancel|Press enter to confirm)`), false, false},
+	{"questionnaire", pattern.New(`^\s*Question \d+/\d+`), true, true},
+	{"plan picker", pattern.New(`^\s*Implement this plan\?$`), true, false},
+	{"folder trust", pattern.New(`^\s*(?:Folder access|Trust this folder\?|Do you trust the contents of this directory\?)`), false, false},
+	{"hooks review", pattern.New(`^\s*Hooks need review$`), false, false},
+	{"model picker", pattern.New(`^\s*Select Model`), false, false},
+	{"resume picker", pattern.New(`^\s*Resume a previous session$`), false, false},
+	{"worktree picker", pattern.New(`^\s*Where should the new conversation run\?$`), false, false},
+	{"agents view", pattern.New(`^\s*Agent command center\b`), false, false},
+	{"update notice", pattern.New(`Update available!`), false, false},
+	{"login", pattern.New(`^\s*(?:\d\. )?Sign in with ChatGPT`), false, false},
+	{"warnings", pattern.New(`^\s*Warnings · \d`), false, false},
+	{"picker", pattern.New(`(?:enter select|enter confirm|enter continue|enter save|enter resume|space toggle|esc back|esc dismiss|esc cancel|Press enter to confirm)`), false, false},
 }
 
 func set(words ...string) map[string]bool {
