@@ -2,6 +2,8 @@ package discover
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
@@ -38,5 +40,28 @@ func TestTwoPanesThatClaimOneThreadAreBothRefused(t *testing.T) { // E06
 		if err := Ready(all[i]); fault.Is(err, turn.CodeTerminal) != refused {
 			t.Errorf("terminal %d: %v, refused should be %v", i, err, refused)
 		}
+	}
+}
+
+func TestAProcessThatSeemsToRunInTwoPanesIsRefusedInBoth(t *testing.T) { // spec case 44
+	in := func(pane string, pid int) Terminal {
+		return Terminal{Adapter: named{"codex"}, Ref: agent.Ref{Endpoint: turn.Endpoint{PaneID: pane}, Process: turn.Incarnation{PID: pid, Birth: "1@b"}},
+			Native: agent.Native{Thread: agent.ThreadVerifiedAbsent, Activity: agent.ActivityIdle},
+			Screen: agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}}
+	}
+	all := []Terminal{in("%1", 7), in("%2", 7), in("%3", 8)}
+	contestProcesses(all)
+	for i, refused := range []bool{true, true, false} {
+		if err := Ready(all[i]); fault.Is(err, turn.CodeTerminal) != refused {
+			t.Errorf("terminal %d: %v, refused should be %v", i, err, refused)
+		}
+	}
+}
+
+func TestATerminalIsNotCalledAbsentWhileAServerCannotBeAsked(t *testing.T) {
+	s := New([]string{filepath.Join(t.TempDir(), "none")}, named{"codex"})
+	_, err := s.Find(t.Context(), "terminal:v2:tmux:codex:main:0.0:1")
+	if _, msg, hint := fault.Public(err); !fault.Is(err, fault.Unavailable) || !strings.Contains(msg, "none") || hint == "" {
+		t.Errorf("%v", err)
 	}
 }

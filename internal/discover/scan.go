@@ -48,6 +48,7 @@ type Problem struct {
 type Scan struct {
 	Terminals []Terminal // ordered by tmux socket, session, window, pane
 	Problems  []Problem
+	Unseen    *Problem // the first part of the world that could not be looked at, nil if none
 	Servers   int
 }
 
@@ -75,11 +76,13 @@ func (s *Scanner) Scan(ctx context.Context, o Options) (Scan, error) {
 	}
 	sort.SliceStable(out.Terminals, func(i, j int) bool { return before(out.Terminals[i].Pane, out.Terminals[j].Pane) })
 	out.Problems = append(out.Problems, probe(ctx, out.Terminals, o)...)
+	contestProcesses(out.Terminals)
 	contestThreads(out.Terminals)
 	return out, nil
 }
 
-// Find scans for one terminal. A missing one is fault.NotFound.
+// Find scans for one terminal. A missing one is fault.NotFound; one that was not seen while
+// some server could not be asked is fault.Unavailable, because it may be there.
 func (s *Scanner) Find(ctx context.Context, id ids.TerminalID) (Terminal, error) {
 	scan, err := s.Scan(ctx, Options{Only: id, Screens: true})
 	if err != nil {
@@ -89,6 +92,10 @@ func (s *Scanner) Find(ctx context.Context, id ids.TerminalID) (Terminal, error)
 		if t.ID == id {
 			return t, nil
 		}
+	}
+	if scan.Unseen != nil {
+		return Terminal{}, fault.New(fault.Unavailable, "discover.find", "terminal %q was not seen, and not everything could be looked at: %s: %s", id, scan.Unseen.Where, scan.Unseen.What).
+			WithHint("mend that, then call agent_knock_knock_list again")
 	}
 	return Terminal{}, fault.New(fault.NotFound, "discover.find", "terminal %q is not there now", id).
 		WithHint("call agent_knock_knock_list and use an id from it")
@@ -120,18 +127,30 @@ func (s *Scanner) panes(ctx context.Context, table *procinfo.Table) (Scan, []tmu
 	if len(s.sockets) == 0 {
 		var err error
 		if servers, err = tmux.DiscoverIn(ctx, os.Getenv, table); err != nil {
-			out.Problems = append(out.Problems, problem("tmux", err))
+			out.unseen("tmux", err)
 		}
+	}
+	if err := tmux.Installed(); err != nil {
+		out.unseen("tmux", err)
 	}
 	out.Servers = len(servers)
 	var panes []tmux.Pane
 	for _, answer := range tmux.Inventory(ctx, servers) {
 		if answer.Err != nil {
-			out.Problems = append(out.Problems, problem(answer.Server.Socket, answer.Err))
+			out.unseen(answer.Server.Socket, answer.Err)
 		}
 		panes = append(panes, answer.Panes...)
 	}
 	return out, panes
+}
+
+// unseen notes a part of the world that could not be looked at.
+func (s *Scan) unseen(where string, err error) {
+	p := problem(where, err)
+	s.Problems = append(s.Problems, p)
+	if s.Unseen == nil {
+		s.Unseen = &p
+	}
 }
 
 func problem(where string, err error) Problem {
@@ -175,6 +194,23 @@ func (s *Scanner) agentsIn(table *procinfo.Table, p tmux.Pane) []Terminal {
 		}
 	}
 	return found
+}
+
+// contestProcesses makes a process that seems to run in two panes ambiguous in both: a
+// tmux server that was started inside a pane puts all of its panes below that one.
+func contestProcesses(terminals []Terminal) {
+	panes := map[turn.Incarnation][]int{}
+	for i, t := range terminals {
+		panes[t.Ref.Process] = append(panes[t.Ref.Process], i)
+	}
+	for _, same := range panes {
+		if len(same) < 2 {
+			continue
+		}
+		for _, i := range same {
+			terminals[i].Conflict = fmt.Sprintf("its process seems to run in %d panes", len(same))
+		}
+	}
 }
 
 // contestThreads makes two terminals that seem to show one native thread ambiguous, both:

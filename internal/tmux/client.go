@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
 // Bounds of one run of the tmux client.
@@ -104,6 +106,16 @@ func (s Server) run(ctx context.Context, bound time.Duration, limit int, stdin [
 		return out.buf.Bytes(), nil
 	}
 	return nil, &runError{err: last}
+}
+
+// Installed returns an error when no tmux program can be found.
+func Installed() error {
+	for _, name := range binaries {
+		if _, err := exec.LookPath(name); err == nil {
+			return nil
+		}
+	}
+	return fault.Wrap(errNoBinary, fault.Unavailable, "tmux.installed", "no tmux program was found").WithHint("install tmux or put it on PATH")
 }
 
 func (s Server) candidates() []string {

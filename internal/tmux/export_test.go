@@ -13,3 +13,11 @@ func WithBound(s Server, d time.Duration) Server {
 	s.bound = d
 	return s
 }
+
+// SetPrograms replaces the programs that are tried when a Server has none of its own, until
+// the returned function is called.
+func SetPrograms(names ...string) (restore func()) {
+	was := binaries
+	binaries = names
+	return func() { binaries = was }
+}

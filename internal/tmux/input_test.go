@@ -233,3 +233,26 @@ func TestTextThatATerminalWouldActOnIsRefusedWithItsPlace(t *testing.T) {
 		t.Errorf("recorded %q", got.Raw)
 	}
 }
+
+func TestAnAbsentTmuxIsNamedAndNothingIsSent(t *testing.T) { // spec case 38
+	server := faketmux.New(t)
+	r := server.Recorder(faketmux.RecorderSpec{Bracketed: true})
+	restore := tmux.SetPrograms("akk-no-such-tmux", "/nonexistent/tmux")
+	t.Cleanup(restore)
+	if err := tmux.Installed(); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "install tmux") {
+		t.Errorf("installed: %v", err)
+	}
+	if err := server.Client().Paste(t.Context(), r.Target(), []byte("x")); !fault.Is(err, tmux.CodeInputNotSent) {
+		t.Errorf("paste: %v", err)
+	}
+	if err := server.Client().Key(t.Context(), r.Target(), tmux.Enter); !fault.Is(err, tmux.CodeInputNotSent) {
+		t.Errorf("key: %v", err)
+	}
+	restore()
+	if err := tmux.Installed(); err != nil {
+		t.Error(err)
+	}
+	if rec := r.Finish(); len(rec.Raw) != 0 {
+		t.Errorf("the pane got %q", rec.Raw)
+	}
+}

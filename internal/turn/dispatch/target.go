@@ -72,6 +72,10 @@ func (s *Service) onlyReady(ctx context.Context) (discover.Terminal, error) {
 			ready = append(ready, t)
 		}
 	}
+	if scan.Unseen != nil { // what was not seen may be ready too
+		return discover.Terminal{}, fault.New(CodeAmbiguous, "dispatch.send", "not everything could be looked at: %s: %s", scan.Unseen.Where, scan.Unseen.What).
+			WithHint("give a terminal_id from agent_knock_knock_list, or mend that")
+	}
 	if len(ready) == 1 {
 		return ready[0], nil
 	}
