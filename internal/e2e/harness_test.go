@@ -85,7 +85,9 @@ type pane struct {
 type row struct {
 	TerminalID string `json:"terminal_id"`
 	Agent      string `json:"agent"`
+	Version    string `json:"agent_version"`
 	State      string `json:"activity_state"`
+	Target     string `json:"target"`
 	Reason     string `json:"activity_reason"`
 	Channel    string `json:"channel"`
 	Mode       string `json:"mode"`
@@ -129,7 +131,8 @@ type status struct {
 		turnRow
 		Evidence string `json:"evidence"`
 		Prompt   *struct {
-			Title string `json:"title"`
+			Title  string `json:"title"`
+			Detail string `json:"detail"`
 		} `json:"prompt"`
 	} `json:"turn"`
 	Callbacks []struct {
