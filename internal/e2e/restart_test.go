@@ -229,14 +229,11 @@ func TestTheHostDiesWhileASiblingHoldsThePipe(t *testing.T) { // H3 b, M09
 	w := newWorld(t, nil)
 	w.agent(standin.Codex)
 	b := w.bridge()
-	quoted := []string{quote(b.Bin)}
-	for _, a := range append([]string{"host-bridge", "--profile", b.Profile, "--host", fakehost.HostName, "--host-version", fakehost.HostVersion, "--store-dir", b.StoreDir}, b.Args...) {
-		quoted = append(quoted, quote(a))
-	}
 	fifo := quote(filepath.Join(w.host.Dir, "in"))
 	// The shell is the Host; the sleep holds the write end of the Bridge's input, so the
-	// end of the Host is never an end of input.
-	b.Bin, b.Command = "/bin/sh", []string{"-c", "mkfifo " + fifo + "; sleep 300 >" + fifo + " & " + strings.Join(quoted, " ") + " <" + fifo + " >/dev/null & wait"}
+	// end of the Host is never an end of input. Neither has the Host's stderr: its end would
+	// only be seen when they let go of that.
+	b.Bin, b.Command = "/bin/sh", []string{"-c", "mkfifo " + fifo + "; sleep 300 >" + fifo + " 2>/dev/null & " + commandLine(b) + " <" + fifo + " >/dev/null 2>&1 & wait"}
 	host := fakehost.Spawn(t, b)
 	bridge := waitChild(t, host.PID(), "agent-knock-knock")
 	sleeper := waitChild(t, host.PID(), "sleep")
