@@ -3,7 +3,8 @@ BIN     := bin
 PREFIX  ?= $(HOME)/.local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/agent-knock-knock/akk/internal/version.Version=$(VERSION)
-GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+# grpcnotrace leaves out gRPC's debug pages and the HTML templates that they need.
+GOBUILD := CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAGS)'
 AGENT   ?= standin
 BUF     := go tool -modfile=internal/buildtools/go.mod buf
 TIME    ?= 60s

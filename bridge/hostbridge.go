@@ -55,6 +55,7 @@ func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, s
 	}
 	defer b.close()
 	registry := toolkit.New()
+	registry.TrustDeclarations()
 	turntools.Register(registry, b.turns)
 	serveErr := mcpserver.Serve(ctx, mcpserver.Config{
 		Name: serverName, Version: version.Version, Registry: registry, In: stdin, Out: stdout, Log: log, Instance: b.id,

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,7 +16,8 @@ import (
 
 // newServer builds the SDK's server for one session. It advertises tools and nothing
 // else. tools/list is answered here, because the SDK would sort it; the SDK's raw tool
-// path validates nothing, so arguments arrive at the registry as the Host sent them.
+// path validates nothing, so arguments arrive at the registry as the Host sent them. So it
+// needs no more of a tool than its name, and no schema is read before somebody asks.
 func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: cfg.Name, Version: cfg.Version},
@@ -22,16 +25,16 @@ func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 			Logger:       slog.New(quiet{cfg.Log.Handler()}),
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		})
-	catalogue := publish(cfg.Registry.Tools())
-	for _, t := range catalogue {
-		server.AddTool(t, c.call)
+	for _, name := range cfg.Registry.Names() {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: unlisted}, c.call)
 	}
+	catalogue := sync.OnceValue(func() []*mcp.Tool { return publish(cfg.Registry.Tools()) })
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			switch method {
 			case methodListTools:
 				ready.reached()
-				return list(catalogue, req)
+				return list(catalogue(), req)
 			case methodCallTool:
 				ready.reached()
 				return next(ctx, method, req)
@@ -48,6 +51,9 @@ func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 	})
 	return server
 }
+
+// unlisted is what the SDK is told of every input schema. It never shows or applies it.
+var unlisted = &jsonschema.Schema{Type: "object"}
 
 // cacheScope says that what this server lists is for this Host only.
 const cacheScope = "private"

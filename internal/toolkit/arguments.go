@@ -36,11 +36,15 @@ func (t *tool) check(args json.RawMessage) (run, error) {
 	} else if trimmed[0] != '{' {
 		return nil, t.refuse("arguments must be a JSON object")
 	}
+	d := t.declared()
+	if d.err != nil {
+		return nil, fault.Wrap(d.err, fault.Internal, "toolkit.call", "%s is declared wrongly", t.spec.Name)
+	}
 	var loose map[string]json.RawMessage
 	if err := strictjson.Decode(args, &loose, argumentLimits); err != nil {
 		return nil, t.refuseStrict(err)
 	}
-	if err := t.checkNames(loose); err != nil {
+	if err := t.checkNames(d, loose); err != nil {
 		return nil, err
 	}
 	ready, err := t.prepare(args)
@@ -51,12 +55,12 @@ func (t *tool) check(args json.RawMessage) (run, error) {
 	if err := json.Unmarshal(args, &instance); err != nil {
 		return nil, t.refuse("arguments hold a number out of range")
 	}
-	valid, err := t.input.resolve()
+	valid, err := d.input.resolve()
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "toolkit.call", "%s has a bad input schema", t.spec.Name)
 	}
 	if err := valid.Validate(instance); err != nil {
-		return nil, t.refuse("%s", explain(valid.Schema(), t.input.names, instance))
+		return nil, t.refuse("%s", explain(valid.Schema(), d.input.names, instance))
 	}
 	return ready, nil
 }
@@ -72,22 +76,22 @@ func (t *tool) refuseStrict(err error) error {
 }
 
 // checkNames refuses unknown and missing properties in words that help a model.
-func (t *tool) checkNames(args map[string]json.RawMessage) error {
+func (t *tool) checkNames(d *declaration, args map[string]json.RawMessage) error {
 	var unknown []string
 	for name := range args {
-		if _, known := slices.BinarySearch(t.input.names, name); !known {
+		if _, known := slices.BinarySearch(d.input.names, name); !known {
 			unknown = append(unknown, name)
 		}
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
 		takes := "it takes none"
-		if len(t.input.names) > 0 {
-			takes = "it takes " + strings.Join(t.input.names, ", ")
+		if len(d.input.names) > 0 {
+			takes = "it takes " + strings.Join(d.input.names, ", ")
 		}
 		return t.refuse("unknown argument %s; %s", shown(unknown[0]), takes)
 	}
-	for _, name := range t.input.required {
+	for _, name := range d.input.required {
 		if _, given := args[name]; !given {
 			return t.refuse("argument %s is required", shown(name))
 		}

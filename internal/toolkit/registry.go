@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"sync"
 
-	"github.com/agent-knock-knock/akk/internal/pattern"
 	"github.com/agent-knock-knock/akk/internal/strictjson"
 )
 
@@ -76,17 +76,24 @@ type Registry struct {
 	tools       []*tool
 	byName      map[string]*tool
 	checkOutput bool
+	trusted     bool
 }
 
 type tool struct {
-	spec   Spec
+	spec     Spec
+	declared func() *declaration // computed once
+	prepare  func(args json.RawMessage) (run, error)
+}
+
+// declaration is what follows from a Spec's schemas.
+type declaration struct {
 	input  *schema
 	output *schema // nil when Spec.Output is empty
 	// publishedInput is Spec.Input without combinations at its top.
 	publishedInput json.RawMessage
 	// publishedOutput is Spec.Output with the failure shape as an alternative.
 	publishedOutput json.RawMessage
-	prepare         func(args json.RawMessage) (run, error)
+	err             error // what is wrong with the schemas; nothing else is set then
 }
 
 // run is a handler with its decoded input.
@@ -100,20 +107,30 @@ func New() *Registry { return &Registry{byName: make(map[string]*tool)} }
 // not pay for it.
 func (r *Registry) CheckOutput() { r.checkOutput = true }
 
+// TrustDeclarations makes Register not look into schemas: each is read when its tool is
+// first listed or called, which a start need not wait for. The product switches it on,
+// with a table that tests registered without it. A wrong schema then fails its calls with
+// code internal.
+func (r *Registry) TrustDeclarations() { r.trusted = true }
+
 // Verify builds every validator and returns what is wrong with the first bad schema. It
 // is for tests: a tool with a bad schema fails its calls with code internal.
 func (r *Registry) Verify() error {
 	for _, t := range r.tools {
-		if _, err := t.input.resolve(); err != nil {
+		d := t.declared()
+		if d.err != nil {
+			return fmt.Errorf("tool %q: %w", t.spec.Name, d.err)
+		}
+		if _, err := d.input.resolve(); err != nil {
 			return fmt.Errorf("tool %q: input schema: %w", t.spec.Name, err)
 		}
-		if t.output == nil {
+		if d.output == nil {
 			continue
 		}
-		if _, err := t.output.resolve(); err != nil {
+		if _, err := d.output.resolve(); err != nil {
 			return fmt.Errorf("tool %q: output schema: %w", t.spec.Name, err)
 		}
-		if _, err := resolve(t.publishedOutput); err != nil {
+		if _, err := resolve(d.publishedOutput); err != nil {
 			return fmt.Errorf("tool %q: published output schema: %w", t.spec.Name, err)
 		}
 	}
@@ -136,12 +153,43 @@ type Tool struct {
 func (r *Registry) Tools() []Tool {
 	out := make([]Tool, len(r.tools))
 	for i, t := range r.tools {
-		out[i] = Tool{Spec: t.spec, PublishedInput: t.publishedInput, PublishedOutput: t.publishedOutput}
+		d := t.declared()
+		out[i] = Tool{Spec: t.spec, PublishedInput: d.publishedInput, PublishedOutput: d.publishedOutput}
+		if d.err != nil {
+			out[i].PublishedInput = anyObject
+		}
 	}
 	return out
 }
 
-var nameRule = pattern.New(`^[a-z][a-z0-9_.-]{0,63}$`)
+// Names returns the names of the tools in the order of registration.
+func (r *Registry) Names() []string {
+	out := make([]string, len(r.tools))
+	for i, t := range r.tools {
+		out[i] = t.spec.Name
+	}
+	return out
+}
+
+// anyObject is published in place of a schema that is wrong; see TrustDeclarations.
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+const (
+	nameRule = "a-z first, then a-z 0-9 _ . -, at most 64 bytes"
+	maxName  = 64
+)
+
+func validName(s string) bool {
+	for i, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '.' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxName
+}
 
 // Register adds a tool at the end of the table. In is the Go form of Spec.Input: a struct
 // whose JSON fields are exactly the schema's properties, or a map, or json.RawMessage.
@@ -167,8 +215,8 @@ func Register[In any](r *Registry, s Spec, h func(ctx context.Context, call Call
 
 func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (run, error)) error {
 	switch {
-	case !nameRule.MatchString(s.Name):
-		return fmt.Errorf("the name must match %s", nameRule)
+	case !validName(s.Name):
+		return fmt.Errorf("the name must be %s", nameRule)
 	case r.byName[s.Name] != nil:
 		return fmt.Errorf("is registered twice")
 	case s.Effect < ReadOnly || s.Effect > Destructive:
@@ -176,26 +224,43 @@ func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (r
 	case s.Description == "":
 		return fmt.Errorf("has no description")
 	}
-	input, err := declare(s.Input)
-	if err != nil {
-		return fmt.Errorf("input schema: %w", err)
-	}
-	if err := input.fits(in); err != nil {
-		return fmt.Errorf("input schema: %w", err)
-	}
-	t := &tool{spec: s, input: input, prepare: prepare}
-	if t.publishedInput, err = withoutCombinations(s.Input); err != nil {
-		return fmt.Errorf("input schema: %w", err)
-	}
-	if len(s.Output) > 0 {
-		if t.output, err = declare(s.Output); err != nil {
-			return fmt.Errorf("output schema: %w", err)
-		}
-		if t.publishedOutput, err = withFailure(s.Output); err != nil {
-			return fmt.Errorf("output schema: %w", err)
+	t := &tool{spec: s, prepare: prepare, declared: sync.OnceValue(func() *declaration { return newDeclaration(s, in) })}
+	if !r.trusted {
+		if d := t.declared(); d.err != nil {
+			return d.err
 		}
 	}
 	r.tools = append(r.tools, t)
 	r.byName[s.Name] = t
+	return nil
+}
+
+func newDeclaration(s Spec, in reflect.Type) *declaration {
+	d := &declaration{}
+	if err := d.fill(s, in); err != nil {
+		return &declaration{err: err}
+	}
+	return d
+}
+
+func (d *declaration) fill(s Spec, in reflect.Type) (err error) {
+	if d.input, err = declare(s.Input); err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	if err := d.input.fits(in); err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	if d.publishedInput, err = withoutCombinations(s.Input); err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	if len(s.Output) == 0 {
+		return nil
+	}
+	if d.output, err = declare(s.Output); err != nil {
+		return fmt.Errorf("output schema: %w", err)
+	}
+	if d.publishedOutput, err = withFailure(s.Output); err != nil {
+		return fmt.Errorf("output schema: %w", err)
+	}
 	return nil
 }

@@ -102,12 +102,12 @@ func (t *tool) succeeded(value any, check bool) (Result, error) {
 		}
 		return Result{}, WithRetry(err, RetryNever)
 	}
-	if check && t.output != nil {
+	if check && t.declared().output != nil {
 		var instance map[string]any
 		if err := json.Unmarshal(structured, &instance); err != nil {
 			return Result{}, fault.Wrap(err, fault.Internal, "toolkit.call", "the result of %s is not JSON", t.spec.Name)
 		}
-		valid, err := t.output.resolve()
+		valid, err := t.declared().output.resolve()
 		if err == nil {
 			err = valid.Validate(instance)
 		}
