@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/delivery"
@@ -39,12 +40,19 @@ func (m monitors) Entered(ctx context.Context, id ids.TurnID, at time.Time) erro
 
 func (m monitors) Forget(id ids.TurnID) { m.s.Forget(id) }
 
-// callbackWorker lets the pump deliver without knowing gRPC.
-type callbackWorker struct{ s *supervise.Supervisor }
+// callbackWorker lets the pump deliver without knowing gRPC. A Profile that is not the one
+// that the Bridge started with runs no program.
+type callbackWorker struct {
+	s            *supervise.Supervisor
+	checkProfile func() error
+}
 
 var _ delivery.Worker = callbackWorker{}
 
 func (c callbackWorker) Deliver(ctx context.Context, j delivery.Job) (outbox.Outcome, error) {
+	if err := c.checkProfile(); err != nil {
+		return outbox.Outcome{}, fault.Wrap(err, delivery.CodeProfileDrift, "bridge.deliver", "no callback was started")
+	}
 	return c.s.Deliver(ctx, wire.CallbackJob{DeliveryID: j.DeliveryID, AttemptID: j.AttemptID, Attempt: j.Attempt,
 		IdempotencyKey: j.IdempotencyKey, RouteID: j.RouteID, Route: j.Route, Source: j.Source, Event: j.Event})
 }

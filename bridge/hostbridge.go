@@ -118,7 +118,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 	if b.db, err = store.Open(ctx, o.StoreDir, store.Options{}); err != nil {
 		return err
 	}
-	if err := b.register(ctx, o); err != nil {
+	if err := b.register(o); err != nil {
 		return err
 	}
 	if b.runDir, err = wire.OpenRunDir(o.RuntimeDir); err != nil {
@@ -133,7 +133,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 	if err != nil {
 		return err
 	}
-	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor}, Owner: b.id, Live: route, Clock: clock.System{}, Log: b.log})
+	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor, o.Admitted.CheckDrift}, Owner: b.id, Live: route, Clock: clock.System{}, Log: b.log})
 	b.turns = dispatch.New(dispatch.Config{
 		DB: b.db, Bridge: b.id, Scanner: discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{})),
 		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
@@ -147,9 +147,12 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 	return nil
 }
 
-// register makes this Bridge an owner that others can see. A Store of a newer release is
-// only read: then there is nothing to own.
-func (b *bridge) register(ctx context.Context, o cli.HostBridgeOptions) error {
+// register makes this Bridge an owner that others can see. Its record is stored with the
+// first write, which the pump makes once MCP is connected: the commit waits for the disk,
+// and the Host's first request need not. A disk that is full therefore refuses the first
+// task, not the start; a Store that cannot be opened, migrated or announced in still ends
+// the start. A Store of a newer release is only read: then there is nothing to own.
+func (b *bridge) register(o cli.HostBridgeOptions) error {
 	if !b.db.Writable() {
 		b.log.Warn("the Store was written by a newer release; tools can only read", "store", b.db.Dir())
 		return nil
@@ -160,10 +163,11 @@ func (b *bridge) register(ctx context.Context, o cli.HostBridgeOptions) error {
 	}
 	b.absent = release
 	p := o.Admitted.Profile
-	return b.db.Update(ctx, func(tx *store.Tx) error {
+	b.db.First(func(tx *store.Tx) error {
 		return turnsql.PutBridge(tx, turnsql.Bridge{ID: b.id, Host: o.Host, HostVersion: o.HostVersion, ProfileID: p.ID,
 			ProfileRevision: p.Revision, ProfileFingerprint: o.Admitted.Fingerprint, PID: os.Getpid()})
 	})
+	return nil
 }
 
 // begin starts the Host-owned lifecycle, once MCP is connected.

@@ -73,7 +73,7 @@ func TestEveryOutcomeIsSettledAndOnlyRetryableComesAgain(t *testing.T) {
 		away := 20 // more than MaxAttempts: what did not begin does not count
 		say["worker away at first"] = func(context.Context, delivery.Job) (outbox.Outcome, error) {
 			if away--; away >= 0 {
-				return outbox.Outcome{}, fault.New(fault.Unavailable, "test", "restarting")
+				return outbox.Outcome{}, fault.New([]fault.Code{fault.Unavailable, delivery.CodeProfileDrift}[away%2], "test", "not now")
 			}
 			return answer(outbox.Accepted), nil
 		}

@@ -78,8 +78,8 @@ func (l *loop) settle(tx *store.Tx, settled map[ids.DeliveryID]outbox.Delivery) 
 		var d outbox.Delivery
 		var ok bool
 		var err error
-		if r.postpone {
-			d, ok, err = outboxsql.Postpone(tx, id, attempt, l.Owner, CodeWorkerUnavailable)
+		if r.postpone != "" {
+			d, ok, err = outboxsql.Postpone(tx, id, attempt, l.Owner, r.postpone)
 		} else {
 			d, ok, err = outboxsql.Settle(tx, id, attempt, l.Owner, r.outcome)
 		}

@@ -18,6 +18,7 @@ import (
 // Error codes of outcomes that no callback program brought.
 const (
 	CodeWorkerUnavailable = "callback_worker_unavailable" // nothing was started, it is tried again
+	CodeProfileDrift      = "callback_profile_drift"      // the same: the Profile is not the one that this Bridge serves
 	CodeWorkerLost        = "callback_worker_lost"        // the program may have run
 	CodeEnvelopeInvalid   = "callback_envelope_invalid"   // the worker refused the job as such
 	CodeOwnerGone         = "callback_owner_gone"         // claimed by a Bridge that ended before the start
@@ -37,8 +38,8 @@ type Job struct {
 }
 
 // Worker makes one attempt. It returns within a bound and soon after ctx ended. An error
-// with fault.Unavailable proves that the callback program was not started, and the attempt
-// does not count; fault.Invalid proves the same for a job that no attempt can deliver. Any
+// with fault.Unavailable or [CodeProfileDrift] proves that the callback program was not
+// started, and the attempt does not count; fault.Invalid proves the same for a job that no attempt can deliver. Any
 // other error means that the program may have run.
 type Worker interface {
 	Deliver(ctx context.Context, job Job) (outbox.Outcome, error)
@@ -48,7 +49,7 @@ type Worker interface {
 type result struct {
 	delivery outbox.Delivery
 	outcome  outbox.Outcome
-	postpone bool
+	postpone string // why the attempt did not begin, "" when it may have
 }
 
 func (p *Pump) attempt(ctx context.Context, d outbox.Delivery) result {
@@ -65,7 +66,9 @@ func (p *Pump) attempt(ctx context.Context, d outbox.Delivery) result {
 	p.Log.Warn("callback attempt brought no outcome", "delivery", d.DeliveryID, "attempt", d.Attempts, "error", err)
 	switch now := p.Clock.Now().UTC(); fault.CodeOf(err) {
 	case fault.Unavailable:
-		r.postpone = true
+		r.postpone = CodeWorkerUnavailable
+	case CodeProfileDrift:
+		r.postpone = CodeProfileDrift
 	case fault.Invalid:
 		r.outcome = outbox.Outcome{Kind: outbox.PermanentFailure, ErrorCode: CodeEnvelopeInvalid, At: now}
 	default:
