@@ -239,6 +239,10 @@ func TestTheHostDiesWhileASiblingHoldsThePipe(t *testing.T) { // H3 b, M09
 	sleeper := waitChild(t, host.PID(), "sleep")
 	defer kill(t, sleeper, syscall.SIGKILL)
 	inc := mustProcess(t, bridge)
+	faketmux.Wait(t, "the Bridge to be up", func() bool {
+		announced, err := filepath.Glob(filepath.Join(w.host.Store, "bridges", "*.lock"))
+		return err == nil && len(announced) == 1
+	}, func() string { return dump(inc) })
 	host.Kill()
 	start := time.Now()
 	faketmux.Wait(t, "the Bridge to follow its Host", func() bool {
