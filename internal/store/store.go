@@ -72,6 +72,7 @@ type DB struct {
 	read   *sql.DB
 	lock   *fileLock // nil when read-only
 	mu     sync.Mutex
+	first  func(*Tx) error // see First; guarded by mu
 	newer  bool // the file's writer protocol or schema is newer than ours
 	newerN int
 	secret []byte
@@ -240,13 +241,29 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 		return mapError(err, op)
 	}
 	defer tx.Rollback() // after Commit it does nothing
-	if err := fn(&Tx{ctx: ctx, tx: tx, Now: db.now()}); err != nil {
+	t := &Tx{ctx: ctx, tx: tx, Now: db.now()}
+	if db.first != nil {
+		if err := db.first(t); err != nil {
+			return err
+		}
+	}
+	if err := fn(t); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return mapError(err, op)
 	}
+	db.first = nil
 	return nil
+}
+
+// First makes fn the beginning of the first transaction that [DB.Update] commits, whoever
+// asks for that: fn is stored together with the first thing that needs it, and costs no
+// wait for the disk of its own. Until then fn runs in every transaction that is tried.
+func (db *DB) First(fn func(*Tx) error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.first = fn
 }
 
 // CheckWritable returns why Update cannot work, or nil. A command calls it before its
