@@ -34,6 +34,8 @@ type adapter struct {
 	rec           *faketmux.Recorder
 	onScreen      func(n int, s agent.Screen) agent.Screen // n counts the looks, from 1
 	onDraft       func()                                   // between paste and Enter
+	virgin        bool                                     // its thread provably does not exist yet
+	read          int                                      // bytes of the recording that it has taken
 
 	mu    sync.Mutex
 	looks int
@@ -43,8 +45,34 @@ func (*adapter) Kind() string                        { return "codex" }
 func (a *adapter) Match(p procinfo.Process) bool     { return p.PID == a.rec.PID }
 func (*adapter) Literal(text string) (string, error) { return text, nil }
 
-func (*adapter) Identify(context.Context, agent.Ref) (agent.Native, error) {
-	return agent.Native{Channel: turn.ChannelKeyboard, Thread: agent.ThreadResolved, ThreadID: "thread-1", Activity: agent.ActivityIdle}, nil
+func (a *adapter) Identify(context.Context, agent.Ref) (agent.Native, error) {
+	n := agent.Native{Channel: turn.ChannelKeyboard, Thread: agent.ThreadResolved, ThreadID: "thread-1", Activity: agent.ActivityIdle}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.virgin {
+		n.Thread, n.ThreadID = agent.ThreadVerifiedAbsent, ""
+	}
+	return n, nil
+}
+
+// becomes says whether the agent's thread is one that does not exist yet.
+func (a *adapter) becomes(virgin bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.virgin = virgin
+}
+
+// take empties the composer: what was read so far is a task.
+func (a *adapter) take() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.read = len(a.rec.Bytes())
+}
+
+func (a *adapter) taken() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.read
 }
 
 func (a *adapter) Screen(tmux.Capture) agent.Screen {
@@ -53,7 +81,7 @@ func (a *adapter) Screen(tmux.Capture) agent.Screen {
 	n := a.looks
 	a.mu.Unlock()
 	s := agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}
-	if len(a.rec.Bytes()) > 0 {
+	if len(a.rec.Bytes()) > a.read {
 		s.Composer = agent.ComposerDraft
 	}
 	if a.onScreen != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -187,7 +188,10 @@ func (s *Service) sessionFor(tx *store.Tx, term discover.Terminal) (turn.Session
 	if err != nil {
 		return turn.Session{}, err
 	}
-	if ok && (thread == "" || bound.ThreadID == "" || bound.ThreadID == thread) {
+	// A thread that provably does not exist yet is not the one that the Session names; one
+	// that merely cannot be told may be.
+	unknown := thread == "" && term.Native.Thread != agent.ThreadVerifiedAbsent
+	if ok && (unknown || bound.ThreadID == "" || bound.ThreadID == thread) {
 		if bound.ThreadID == "" && thread != "" {
 			if _, taken, err := turnsql.ThreadSession(tx, bound.Agent, thread); err != nil || taken {
 				return bound, err
