@@ -89,6 +89,7 @@ type row struct {
 	State      string `json:"activity_state"`
 	Target     string `json:"target"`
 	Reason     string `json:"activity_reason"`
+	Screen     string `json:"screen_state"`
 	Channel    string `json:"channel"`
 	Mode       string `json:"mode"`
 	Thread     string `json:"native_thread_id"`
@@ -136,6 +137,7 @@ type status struct {
 		} `json:"prompt"`
 	} `json:"turn"`
 	Callbacks []struct {
+		Message   string `json:"message_id"`
 		Kind      string `json:"kind"`
 		Status    string `json:"status"`
 		Attempts  int    `json:"attempts"`

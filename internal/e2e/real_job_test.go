@@ -19,9 +19,9 @@ var shapes = map[realagent.Mode]shape{
 	realagent.ClaudePlain:   {"claude", "2.1.197", "interactive", "keyboard"},
 }
 
-// TestTheMainJobOnRealAgents: list, send, go on, hear the knock; then once more in the
+// TestRealAgentsDoTheMainJob: list, send, go on, hear the knock; then once more in the
 // same conversation; then the Bridge ends and the agent does not notice.
-func TestTheMainJobOnRealAgents(t *testing.T) {
+func TestRealAgentsDoTheMainJob(t *testing.T) {
 	for mode, want := range shapes {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

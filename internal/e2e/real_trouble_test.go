@@ -12,10 +12,10 @@ import (
 	"github.com/agent-knock-knock/akk/internal/testkit/realagent"
 )
 
-// TestWhatCanHappenToATaskOnRealAgents brings each agent up once and lets one thing after
+// TestRealAgentsThroughWhatCanHappenToATask brings each agent up once and lets one thing after
 // another happen to it. Each step leaves the agent at rest; when one fails, the rest of
 // this agent's steps would prove nothing and are left out.
-func TestWhatCanHappenToATaskOnRealAgents(t *testing.T) {
+func TestRealAgentsThroughWhatCanHappenToATask(t *testing.T) {
 	steps := []struct {
 		name string
 		do   func(*real)

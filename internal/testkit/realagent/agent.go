@@ -55,6 +55,11 @@ type Options struct {
 	Config   string   // further lines for the end of config.toml (Codex)
 	CaseID   string   // CASE_ID of everything that is started; a random one by default
 	Args     []string // further arguments of the agent
+	// PlainTitle leaves Codex its own pane title, which does not name the thread.
+	PlainTitle bool
+	// Beside brings the agent up in the home and the working folder of another one that
+	// is up, of the same mode; Config and PlainTitle are then that one's.
+	Beside *Agent
 }
 
 // Agent is an agent that is up.
@@ -78,24 +83,39 @@ const (
 
 // Up brings an agent up and waits until it takes a prompt.
 func Up(ctx context.Context, o Options) (*Agent, error) {
-	if o.CaseID == "" {
-		o.CaseID = rand.Text()
-	}
-	a := &Agent{Options: o, Home: filepath.Join(o.Dir, "home"), Cwd: filepath.Join(o.Dir, "proj")}
-	a.AgentHome = filepath.Join(a.Home, "."+o.Mode.Kind())
+	a := newAgent(o)
 	if err := a.up(ctx); err != nil {
 		return nil, errors.Join(err, a.Down())
 	}
 	return a, nil
 }
 
-func (a *Agent) up(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
-	defer cancel()
+func newAgent(o Options) *Agent {
+	if o.CaseID == "" {
+		o.CaseID = rand.Text()
+	}
+	a := &Agent{Options: o, Home: filepath.Join(o.Dir, "home"), Cwd: filepath.Join(o.Dir, "proj")}
+	a.AgentHome = filepath.Join(a.Home, "."+o.Mode.Kind())
+	if b := o.Beside; b != nil {
+		a.Dir, a.Home, a.AgentHome, a.Cwd, a.ServerURL, a.PlainTitle = b.Dir, b.Home, b.AgentHome, b.Cwd, b.ServerURL, b.PlainTitle
+	}
+	return a
+}
+
+func (a *Agent) folders() error {
 	for _, dir := range []string{a.AgentHome, a.Cwd, filepath.Join(a.Dir, "tmp")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("realagent: %w", err)
 		}
+	}
+	return nil
+}
+
+func (a *Agent) up(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := a.folders(); err != nil {
+		return err
 	}
 	if err := a.project(ctx); err != nil {
 		return err
@@ -203,10 +223,11 @@ func (a *Agent) Down() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	var failed error
-	if a.Mode == CodexDaemon {
+	if a.Mode == CodexDaemon && a.Beside == nil {
 		cmd := exec.CommandContext(ctx, filepath.Join(a.Bin, "codex"), "app-server", "daemon", "stop")
 		cmd.Env, cmd.Dir = a.env(), a.Dir
 		failed = cmd.Run() // what is left is killed below
+		a.removeControlSocket()
 	}
 	if a.PaneID != "" {
 		a.tmux(ctx, "kill-session", "-t", "="+a.Session) // an error: it has ended by itself

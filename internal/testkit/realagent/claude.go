@@ -19,6 +19,9 @@ func (a *Agent) prepareClaude() (command []string, err error) {
 		return nil, fmt.Errorf("realagent: claude --version: %w", err)
 	}
 	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if a.Beside != nil {
+		return []string{claude}, nil // it writes these files now and then
+	}
 	type dict = map[string]any
 	files := map[string]any{
 		filepath.Join(a.Home, ".claude.json"): dict{

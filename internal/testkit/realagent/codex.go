@@ -34,8 +34,7 @@ enabled = false
 daemon_auto_start = %[2]t
 
 [tui]
-terminal_title = ["activity", "run-state", "thread-id"]
-animations = false
+%[5]sanimations = false
 show_tooltips = false
 
 [projects."%[3]s"]
@@ -43,6 +42,8 @@ trust_level = "trusted"
 
 %[4]s
 `
+
+const titleConfig = "terminal_title = [\"activity\", \"run-state\", \"thread-id\"]\n"
 
 // MCPServer is the part of config.toml that gives Codex an MCP server whose tools it may
 // call without asking. The model sees them in the namespace "mcp__<name>". Codex passes
@@ -54,7 +55,7 @@ func MCPServer(name string, env []string, command string, args ...string) string
 	for _, arg := range args {
 		fmt.Fprintf(&b, "%q, ", arg)
 	}
-	fmt.Fprintf(&b, "]\ndefault_tools_approval_mode = \"approve\"\n\n[mcp_servers.%s.env]\n", name)
+	fmt.Fprintf(&b, "]\ndefault_tools_approval_mode = \"approve\"\nstartup_timeout_sec = 60\n\n[mcp_servers.%s.env]\n", name)
 	for _, e := range env {
 		k, v, _ := strings.Cut(e, "=")
 		fmt.Fprintf(&b, "%s = %q\n", k, v)
@@ -63,11 +64,21 @@ func MCPServer(name string, env []string, command string, args ...string) string
 }
 
 func (a *Agent) prepareCodex(ctx context.Context) (command []string, err error) {
-	config := fmt.Sprintf(codexConfig, a.ModelURL, a.Mode == CodexDaemon, a.Cwd, a.Config)
+	command = []string{filepath.Join(a.Bin, "codex")}
+	if a.Beside != nil {
+		if a.Mode == CodexRemote {
+			command = append(command, "--remote", a.ServerURL)
+		}
+		return command, nil
+	}
+	title := titleConfig
+	if a.PlainTitle {
+		title = ""
+	}
+	config := fmt.Sprintf(codexConfig, a.ModelURL, a.Mode == CodexDaemon, a.Cwd, a.Config, title)
 	if err := os.WriteFile(filepath.Join(a.AgentHome, "config.toml"), []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("realagent: %w", err)
 	}
-	command = []string{filepath.Join(a.Bin, "codex")}
 	switch a.Mode {
 	case CodexRemote:
 		if err := a.appServer(ctx); err != nil {
@@ -78,6 +89,28 @@ func (a *Agent) prepareCodex(ctx context.Context) (command []string, err error) 
 		a.ServerURL = "unix://" + filepath.Join(a.AgentHome, "app-server-control", "app-server-control.sock")
 	}
 	return command, nil
+}
+
+// Exec runs `codex exec` with one prompt in a home of its own in o.Dir, and returns what it
+// printed: one JSON event a line. Of o also Bin, ModelURL, Env, Config and CaseID are used.
+func Exec(ctx context.Context, o Options, prompt string) ([]byte, error) {
+	o.Mode = CodexEmbedded
+	a := newAgent(o)
+	if err := a.folders(); err != nil {
+		return nil, err
+	}
+	if _, err := a.prepareCodex(ctx); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(a.Bin, "codex"), "exec", "--json", "--skip-git-repo-check", prompt)
+	cmd.Env, cmd.Dir = a.env(), a.Cwd
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("realagent: codex exec: %w: %s", err, stderr.String())
+	}
+	return out, nil
 }
 
 // appServer starts the server of the remote mode and waits until it accepts connections.
@@ -112,8 +145,23 @@ func (a *Agent) appServer(ctx context.Context) error {
 	}
 }
 
-// codexReady: the title names state and thread, and the composer has the cursor.
+// removeControlSocket removes what the shared server leaves outside its home: its socket
+// is in a folder of the machine, with a lock beside it, and a link leads there.
+func (a *Agent) removeControlSocket() {
+	socket, err := os.Readlink(strings.TrimPrefix(a.ServerURL, "unix://"))
+	if err == nil && strings.HasPrefix(filepath.Base(filepath.Dir(socket)), "codex-daemon-") {
+		os.Remove(socket) // an error: the server has removed it
+		os.Remove(socket + ".lock")
+	}
+}
+
+// codexReady: the title names state and thread, and the composer has the cursor. A plain
+// title says nothing; then the composer must show that it is empty.
 func (a *Agent) codexReady(ctx context.Context) (bool, error) {
 	out, err := a.tmux(ctx, "display-message", "-p", "-t", a.PaneID, "#{cursor_flag} #{pane_title}")
-	return strings.HasPrefix(out, "1 Ready | "), err
+	if !a.PlainTitle || !strings.HasPrefix(out, "1 ") {
+		return strings.HasPrefix(out, "1 Ready | "), err
+	}
+	screen, err := a.tmux(ctx, "capture-pane", "-p", "-t", a.PaneID)
+	return strings.Contains(screen, "\n› Ask Codex"), err
 }

@@ -24,7 +24,14 @@ const EnvCache = "AKK_AGENT_CACHE"
 
 const complete = ".complete" // written after a whole installation
 
-func installDir() (string, error) {
+// Packages is a package.json and its lock file: exact npm packages. The one of the agents
+// is [Agents].
+type Packages struct{ JSON, Lock []byte }
+
+// Agents are the pinned agents, about 700 MB.
+var Agents = Packages{packageJSON, packageLock}
+
+func (p Packages) dir() (string, error) {
 	root := os.Getenv(EnvCache)
 	if root == "" {
 		cache, err := os.UserCacheDir()
@@ -33,13 +40,13 @@ func installDir() (string, error) {
 		}
 		root = filepath.Join(cache, "akk-agents")
 	}
-	sum := sha256.Sum256(append(append([]byte{}, packageJSON...), packageLock...))
+	sum := sha256.Sum256(append(append([]byte{}, p.JSON...), p.Lock...))
 	return filepath.Join(root, fmt.Sprintf("%x", sum[:8])), nil
 }
 
-// Installed returns the folder with the agents' executables if they are installed.
-func Installed() (bin string, ok bool) {
-	dir, err := installDir()
+// Installed returns the folder with the executables if they are installed.
+func (p Packages) Installed() (bin string, ok bool) {
+	dir, err := p.dir()
 	if err != nil {
 		return "", false
 	}
@@ -47,14 +54,14 @@ func Installed() (bin string, ok bool) {
 	return filepath.Join(dir, "node_modules", ".bin"), err == nil
 }
 
-// Install installs the agents with npm ci if they are not yet there (about 700 MB, from
-// the npm registry) and returns the folder with their executables. Several processes may
-// call it at once: one installs, the others wait for it.
-func Install(ctx context.Context) (bin string, err error) {
-	if bin, ok := Installed(); ok {
+// Install installs the packages with npm ci if they are not yet there, from the npm
+// registry, and returns the folder with their executables. Several processes may call it
+// at once: one installs, the others wait for it.
+func (p Packages) Install(ctx context.Context) (bin string, err error) {
+	if bin, ok := p.Installed(); ok {
 		return bin, nil
 	}
-	dir, err := installDir()
+	dir, err := p.dir()
 	if err != nil {
 		return "", err
 	}
@@ -66,10 +73,10 @@ func Install(ctx context.Context) (bin string, err error) {
 		return "", err
 	}
 	defer unlock()
-	if bin, ok := Installed(); ok {
+	if bin, ok := p.Installed(); ok {
 		return bin, nil
 	}
-	for name, data := range map[string][]byte{"package.json": packageJSON, "package-lock.json": packageLock} {
+	for name, data := range map[string][]byte{"package.json": p.JSON, "package-lock.json": p.Lock} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return "", fmt.Errorf("realagent: %w", err)
 		}
@@ -82,7 +89,7 @@ func Install(ctx context.Context) (bin string, err error) {
 	if err := os.WriteFile(filepath.Join(dir, complete), nil, 0o644); err != nil {
 		return "", fmt.Errorf("realagent: %w", err)
 	}
-	bin, _ = Installed()
+	bin, _ = p.Installed()
 	return bin, nil
 }
 

@@ -86,24 +86,10 @@ func TestEveryAgentComesUpDoesATurnAndGoesDownWithoutATrace(t *testing.T) {
 // A Codex that has an MCP server calls its tools on the scripted model's request. Tools
 // that are not read-only need the server's approval mode.
 func TestCodexCallsToolsOfAnMCPServer(t *testing.T) {
-	bin := Need(t)
 	model := fakemodel.Start(t)
-	dir := t.TempDir()
-	home := filepath.Join(dir, "home")
-	for _, d := range []string{filepath.Join(home, ".codex"), filepath.Join(dir, "tmp")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a := &Agent{Options: Options{Mode: CodexEmbedded, Bin: bin, ModelURL: model.URL(), Dir: dir,
-		Config: MCPServer("akk", []string{"REALAGENT_TEST_MCP=1"}, os.Args[0], "-test.run=^TestHelperMCPServer$")}, Home: home, AgentHome: filepath.Join(home, ".codex"), Cwd: dir}
-	if _, err := a.prepareCodex(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "codex"), "exec", "--json", "--skip-git-repo-check",
+	out, err := Exec(t.Context(), Options{Bin: Need(t), ModelURL: model.URL(), Dir: t.TempDir(),
+		Config: MCPServer("akk", []string{"REALAGENT_TEST_MCP=1"}, os.Args[0], "-test.run=^TestHelperMCPServer$")},
 		`TOOL:first {} ;; TOOL:second {"id":"${1:id}"} ;; SAY:heard ${2:heard}`)
-	cmd.Env, cmd.Dir = a.env(), dir
-	out, err := cmd.Output()
 	if err != nil || !strings.Contains(string(out), `"text":"heard seven"`) {
 		t.Fatalf("%v: %s; requests %+v", err, out, model.Requests())
 	}

@@ -16,18 +16,24 @@ const EnvInstall = "AKK_INSTALL_AGENTS"
 // without permission to make one, the test is skipped with the reason.
 func Need(tb testing.TB) string {
 	tb.Helper()
+	return Agents.Need(tb)
+}
+
+// Need is [Need] for any packages.
+func (p Packages) Need(tb testing.TB) string {
+	tb.Helper()
 	if testing.Short() {
 		tb.Skip("real agents take their time; not with -short")
 	}
-	if bin, ok := Installed(); ok {
+	if bin, ok := p.Installed(); ok {
 		return bin
 	}
 	if os.Getenv(EnvInstall) == "" {
-		tb.Skipf("the real agents are not installed; set %s=1 to let the tests install them (about 700 MB)", EnvInstall)
+		tb.Skipf("the npm packages of this test are not installed; set %s=1 to let the tests install them (up to 700 MB)", EnvInstall)
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), installLimit)
 	defer cancel()
-	bin, err := Install(ctx)
+	bin, err := p.Install(ctx)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,8 +41,8 @@ func Need(tb testing.TB) string {
 }
 
 // Start brings an agent up for a test, in a session named after its mode on the tmux
-// server at socket, and takes it down at the end. Options may be nil; of them Env,
-// Config, Args, CaseID and Session are used.
+// server at socket, and takes it down at the end. More may be nil; Mode, Bin, Dir, Socket
+// and ModelURL of it are not used.
 func Start(tb testing.TB, socket string, mode Mode, modelURL string, more *Options) *Agent {
 	tb.Helper()
 	o := Options{}

@@ -41,10 +41,10 @@ func run() (err error) {
 		return fmt.Errorf("agentup: --agent %q: want embedded, daemon, remote or claude", *mode)
 	}
 	if o.Bin == "" {
-		if _, ok := realagent.Installed(); !ok {
+		if _, ok := realagent.Agents.Installed(); !ok {
 			fmt.Fprintln(os.Stderr, "npm installs the pinned agents, about 700 MB, once")
 		}
-		if o.Bin, err = realagent.Install(ctx); err != nil {
+		if o.Bin, err = realagent.Agents.Install(ctx); err != nil {
 			return err
 		}
 	}
