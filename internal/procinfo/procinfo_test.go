@@ -238,6 +238,10 @@ func TestEnvReadsOneVariableOfAnotherProcess(t *testing.T) {
 		ok         bool
 	}{{"CODEX_HOME", "/tmp/a b=c", true}, {"EMPTY", "", true}, {"CODEX", "", false}} {
 		got, ok, err := Env(cmd.Process.Pid, c.name)
+		// Start returns a moment before the kernel shows the new program's environment.
+		for end := time.Now().Add(10 * time.Second); ok != c.ok && time.Now().Before(end); {
+			got, ok, err = Env(cmd.Process.Pid, c.name)
+		}
 		if got != c.want || ok != c.ok || err != nil {
 			t.Errorf("%s: %q %v %v", c.name, got, ok, err)
 		}
