@@ -144,8 +144,8 @@ func (r registry) checkDrift(l *Loaded) error {
 	now, err := r.load(l.Selection)
 	switch {
 	case err != nil:
-		_, msg, _ := fault.Public(err)
-		return fault.Wrap(err, CodeDrift, op, "the selected Host Profile can no longer be used: %s", msg).WithHint(hint)
+		// A model may read this: the cause, which names the file, is for the log.
+		return fault.Wrap(err, CodeDrift, op, "the selected Host Profile cannot be read any more, or is not valid any more").WithHint(hint)
 	case now.Source != l.Source:
 		return fault.New(CodeDrift, op, "the selected Host Profile now has another source").WithHint(hint)
 	case now.Fingerprint != l.Fingerprint:

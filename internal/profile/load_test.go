@@ -191,6 +191,9 @@ func TestDriftFailsClosedAndFormattingIsNoDrift(t *testing.T) {
 func checkDrift(t *testing.T, name string, l *Loaded, drift bool) {
 	t.Helper()
 	err := l.CheckDrift()
+	if _, msg, hint := fault.Public(err); err != nil && strings.Contains(msg+hint, filepath.Dir(l.Selection)) {
+		t.Errorf("%s: a model would read the path of the Profile: %s", name, msg)
+	}
 	if !drift {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
