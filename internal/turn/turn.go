@@ -134,6 +134,14 @@ func (t Turn) SubmissionStatus() string {
 	return SubmissionAcceptance
 }
 
+// NextStep tells who is refused because of this Turn what to do.
+func (t Turn) NextStep() string {
+	if t.Status == Stalled {
+		return "its callback asked for a decision: look at it with agent_knock_knock_status, and at the pane"
+	}
+	return "wait for its callback, or look at it with agent_knock_knock_status"
+}
+
 // TerminalKey is the fence of one Turn per terminal: this agent process in this pane. A new
 // agent started in the same pane is another terminal.
 func (t Turn) TerminalKey() string { return TerminalKey(t.Endpoint, t.Process) }

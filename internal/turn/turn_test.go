@@ -162,6 +162,16 @@ func TestADeadAgentStallsOnceWithEvidence(t *testing.T) { // spec case 52, E09
 	}
 }
 
+func TestWhoIsRefusedBecauseOfATurnIsToldWhatHelps(t *testing.T) { // waiting helps only while the agent works
+	if step := accepted(t).NextStep(); !strings.Contains(step, "wait") {
+		t.Errorf("working: %s", step)
+	}
+	dead := turn.Observe(accepted(t), turn.Observation{Kind: turn.ObsGone}, t0).Turn
+	if step := dead.NextStep(); strings.Contains(step, "wait") || !strings.Contains(step, "decision") {
+		t.Errorf("stalled: %s", step)
+	}
+}
+
 func TestRecoveryOfADeadDispatcher(t *testing.T) { // spec part 4.4
 	if p := turn.Recover(reserved(), t0); p.Turn.Stage != turn.Aborted {
 		t.Fatal(p.Turn.Stage)

@@ -243,6 +243,7 @@ func (s *Service) terminalRow(t discover.Terminal, f listFacts) TerminalRow {
 const (
 	toolStatus = "agent_knock_knock_status"
 	toolSend   = "agent_knock_knock_send"
+	toolClose  = "agent_knock_knock_close"
 )
 
 func statusAction(id ids.TurnID) Action {

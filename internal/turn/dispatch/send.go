@@ -117,7 +117,7 @@ func (s *Service) nameHolder(ctx context.Context, term discover.Terminal, cause 
 		return cause
 	}
 	return fault.New(turn.CodeBlocked, "dispatch.send", "%s is kept by turn %s (%s, %s)", term.ID, row.Turn.ID, row.Turn.Status, row.Turn.Stage).
-		WithHint("wait for its callback, or look at it with agent_knock_knock_status")
+		WithHint("%s", row.Turn.NextStep())
 }
 
 // submission is a reserved Turn and what is needed to type it.

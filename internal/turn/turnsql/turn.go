@@ -37,7 +37,7 @@ func Insert(tx *store.Tx, p turn.Plan, owner ids.BridgeID) (Row, error) {
 	}
 	if ok {
 		return Row{}, fault.New(turn.CodeBlocked, op, "the terminal is kept by turn %s (%s, %s)", held.Turn.ID, held.Turn.Status, held.Turn.Stage).
-			WithHint("wait for its callback, or look at it with agent_knock_knock_status")
+			WithHint("%s", held.Turn.NextStep())
 	}
 	state, err := json.Marshal(t)
 	if err != nil {

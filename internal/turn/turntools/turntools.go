@@ -17,4 +17,5 @@ func Register(r *toolkit.Registry, s *dispatch.Service) {
 	registerList(r, s)
 	registerStatus(r, s)
 	registerSend(r, s)
+	registerClose(r, s)
 }
