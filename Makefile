@@ -40,7 +40,7 @@ race: tmux ## the test suite under the race detector
 
 .PHONY: e2e
 e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model
-	go test -tags e2e -count 1 -timeout 25m ./internal/e2e/...
+	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 25m -run '^TestReal' ./internal/e2e/...
 
 .PHONY: demo
 demo: tmux build ## delegate one task end to end; AGENT=codex or AGENT=claude uses the real CLI

@@ -224,10 +224,10 @@ func (a *Agent) Down() error {
 	defer cancel()
 	var failed error
 	if a.Mode == CodexDaemon && a.Beside == nil {
+		defer removeSocket(a.controlSocket())
 		cmd := exec.CommandContext(ctx, filepath.Join(a.Bin, "codex"), "app-server", "daemon", "stop")
 		cmd.Env, cmd.Dir = a.env(), a.Dir
 		failed = cmd.Run() // what is left is killed below
-		a.removeControlSocket()
 	}
 	if a.PaneID != "" {
 		a.tmux(ctx, "kill-session", "-t", "="+a.Session) // an error: it has ended by itself

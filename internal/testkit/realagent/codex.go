@@ -145,11 +145,19 @@ func (a *Agent) appServer(ctx context.Context) error {
 	}
 }
 
-// removeControlSocket removes what the shared server leaves outside its home: its socket
-// is in a folder of the machine, with a lock beside it, and a link leads there.
-func (a *Agent) removeControlSocket() {
+// controlSocket is where the shared server really listens: in a folder of the machine, to
+// which a link in its home leads. "" when it does not run.
+func (a *Agent) controlSocket() string {
 	socket, err := os.Readlink(strings.TrimPrefix(a.ServerURL, "unix://"))
-	if err == nil && strings.HasPrefix(filepath.Base(filepath.Dir(socket)), "codex-daemon-") {
+	if err != nil || !strings.HasPrefix(filepath.Base(filepath.Dir(socket)), "codex-daemon-") {
+		return ""
+	}
+	return socket
+}
+
+// removeSocket removes what the shared server leaves there.
+func removeSocket(socket string) {
+	if socket != "" {
 		os.Remove(socket) // an error: the server has removed it
 		os.Remove(socket + ".lock")
 	}

@@ -75,10 +75,17 @@ func TestEveryAgentComesUpDoesATurnAndGoesDownWithoutATrace(t *testing.T) {
 			if mode != ClaudePlain && (a.ServerURL == "") != (mode == CodexEmbedded) {
 				t.Errorf("server %q", a.ServerURL)
 			}
+			socket := a.controlSocket()
 			if err := a.Down(); err != nil {
 				t.Error(err)
 			}
 			fakehost.WaitNoSurvivors(t, a.CaseID, limit)
+			if mode != CodexDaemon {
+				return
+			}
+			if _, err := os.Lstat(socket); socket == "" || err == nil {
+				t.Errorf("the shared server's socket %q stays: %v", socket, err)
+			}
 		})
 	}
 }
