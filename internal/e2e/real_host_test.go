@@ -99,8 +99,10 @@ func TestRealMCPInspectorListsAndCallsTheTools(t *testing.T) {
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)
 	}
-	if !slices.Equal(names, []string{"agent_knock_knock_list", "agent_knock_knock_status", "agent_knock_knock_send"}) {
-		t.Errorf("tools %q", names)
+	for _, want := range []string{"agent_knock_knock_list", "agent_knock_knock_status", "agent_knock_knock_send"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("no %s in %q", want, names)
+		}
 	}
 	var terminals struct {
 		StructuredContent listing

@@ -38,8 +38,13 @@ if [ -z "${mode:-}" ]; then
 	go build -o "$work/$kind" ./internal/testkit/standin/cmd/standin
 	tmux -u -S "$work/tmux" -f /dev/null new-session -d -s "$kind" -x 120 -y 40 -c "$work/proj" \
 		"exec env -u CODEX_HOME -u CLAUDE_CONFIG_DIR HOME='$work/home' STANDIN_EVENTS='$work/events' '$work/$kind'"
-	until grep -qs '"ready"' "$work/events"; do sleep 0.1; done
+	tries=0
+	until grep -qs '"ready"' "$work/events"; do
+		[ $((tries += 1)) -le 300 ] || { echo "demo: the stand-in did not come up" >&2; exit 1; }
+		sleep 0.1
+	done
 else
+	echo "Starting the real $kind; it takes some seconds."
 	mkdir "$work/agent"
 	go build -o "$work/agentup" ./internal/testkit/realagent/cmd/agentup
 	"$work/agentup" --agent "$mode" --socket "$work/tmux" --dir "$work/agent" >"$work/up.log" &
