@@ -73,7 +73,7 @@ func TestTheCatalogueIsOrderedClosedAndAloneOnStdout(t *testing.T) { // spec cas
 				t.Errorf("%s: schema not closed or hints missing: %v", tool.Name, tool.Annotations)
 			}
 		}
-		if !slices.Equal(names, []string{"list", "status", "send"}) {
+		if !slices.Equal(names, []string{"list", "status", "send", "close"}) {
 			t.Errorf("order %v", names)
 		}
 		if first != "" && first != string(raw) {

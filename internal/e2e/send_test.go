@@ -170,3 +170,31 @@ func TestTheCallbackProgramDecidesWhatADeliveryIs(t *testing.T) { // C08, spec c
 		})
 	}
 }
+
+func TestAStalledTurnIsClosedByNameAndItsTerminalIsFree(t *testing.T) {
+	w := newWorld(t, nil)
+	p := w.agent(standin.Codex, "ignore-enter")
+	p.WaitEvent(t, "ready", 1, settle)
+	c := w.start()
+	term := idle(t, c).TerminalID
+	got := send(t, c, term, "SAY:x")
+	s := statusOf(t, c, got.TurnID)
+	if a := list(t, c).Terminals[0].Actions["close"]; a.Arguments["turn_id"] != got.TurnID || s.Turn.Status != "stalled" {
+		t.Fatalf("close is not offered: %s", dump(list(t, c)))
+	}
+	var closed struct {
+		Closed  bool   `json:"closed"`
+		Before  string `json:"previous_status"`
+		Stopped bool   `json:"coding_agent_stopped"`
+	}
+	for range 2 { // a second call changes nothing
+		c.MustCall("agent_knock_knock_close", map[string]any{"turn_id": got.TurnID, "reason": "the human took over"}).Decode(t, &closed)
+	}
+	if !closed.Closed || closed.Stopped || closed.Before != "closed" {
+		t.Errorf("%+v", closed)
+	}
+	if l := list(t, c); l.Terminals[0].Current != nil {
+		t.Errorf("the terminal is still kept: %s", dump(l))
+	}
+	p.typedOnce("SAY:x") // closing pressed no key
+}

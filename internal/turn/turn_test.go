@@ -213,6 +213,22 @@ func TestWithoutLimitsThereIsNoDeadline(t *testing.T) {
 	}
 }
 
+func TestAClosedTurnFreesItsTerminalAndHearsNoMore(t *testing.T) {
+	if _, err := turn.Close(reserved(), "", t0); !fault.Is(err, turn.CodeNotAllowed) {
+		t.Errorf("a submission in flight was closed: %v", err)
+	}
+	p, err := turn.Close(accepted(t), "", t0)
+	if err != nil || p.Turn.Status.Blocking() || p.Turn.Reason == "" {
+		t.Fatalf("%+v %v", p.Turn, err)
+	}
+	if again, err := turn.Close(p.Turn, "again", t0); err != nil || len(again.Events) != 0 {
+		t.Errorf("closed twice: %+v %v", again, err)
+	}
+	if late := turn.Observe(p.Turn, turn.Observation{Kind: turn.ObsCompleted, NativeTurnID: "n1", Text: "late"}, t0); len(late.Events) != 0 {
+		t.Error("late evidence reopened a closed Turn")
+	}
+}
+
 func TestTextThatDrivesTheAgentsOwnCommandsIsRefused(t *testing.T) { // spec case 41
 	for text, want := range map[string]fault.Code{
 		"/clear":                         fault.Invalid,
@@ -276,7 +292,11 @@ func TestAnyStoryKeepsThePromises(t *testing.T) {
 					take(turn.CheckDeadlines(cur, now))
 				}
 			case 3:
-				take(turn.MarkUncertain(cur, "why", now))
+				if p, err := turn.Close(cur, "enough", now); err == nil && rapid.IntRange(0, 9).Draw(t, "close") == 0 {
+					take(p)
+				} else {
+					take(turn.MarkUncertain(cur, "why", now))
+				}
 			default:
 				o := turn.Observation{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), NativeTurnID: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "native"),
 					Text: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "text")}

@@ -78,10 +78,10 @@ func (a *adapter) taken() int {
 func (a *adapter) Screen(tmux.Capture) agent.Screen {
 	a.mu.Lock()
 	a.looks++
-	n := a.looks
+	n, taken := a.looks, a.read
 	a.mu.Unlock()
 	s := agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}
-	if len(a.rec.Bytes()) > a.read {
+	if len(a.rec.Bytes()) > taken {
 		s.Composer = agent.ComposerDraft
 	}
 	if a.onScreen != nil {

@@ -37,6 +37,8 @@ type Action struct {
 	Tool            string         `json:"tool"`
 	Arguments       map[string]any `json:"arguments"`
 	MissingRequired []string       `json:"missing_required,omitempty"`
+	// NeedsPerson: a model must ask before it calls this.
+	NeedsPerson bool `json:"requires_explicit_user_confirmation,omitempty"`
 }
 
 // TerminalRow is one live agent.
@@ -132,7 +134,7 @@ func (s *Service) List(ctx context.Context, in ListInput) (ListResult, error) {
 	}
 	out.page(limit)
 	if start == "" {
-		out.Unavailable = facts.unavailable(scan)
+		out.Unavailable = s.unavailable(facts, scan)
 	}
 	return out, nil
 }
@@ -188,7 +190,7 @@ func (s *Service) listFacts(ctx context.Context, scan discover.Scan) (listFacts,
 }
 
 // unavailable returns the Turns that keep a terminal which is not there now.
-func (f listFacts) unavailable(scan discover.Scan) []TurnRow {
+func (s *Service) unavailable(f listFacts, scan discover.Scan) []TurnRow {
 	seen := map[string]bool{}
 	for _, t := range scan.Terminals {
 		seen[t.Key()] = true
@@ -197,7 +199,7 @@ func (f listFacts) unavailable(scan discover.Scan) []TurnRow {
 	for key, r := range f.held {
 		if !seen[key] {
 			row := turnRow(r.Turn)
-			row.Actions = map[string]Action{"status": statusAction(r.Turn.ID)}
+			row.Actions = s.turnActions(r.Turn)
 			out = append(out, row)
 		}
 	}
@@ -221,7 +223,7 @@ func (s *Service) terminalRow(t discover.Terminal, f listFacts) TerminalRow {
 	if busy {
 		current := turnRow(held.Turn)
 		row.CurrentTurn = &current
-		row.Actions["status"] = statusAction(held.Turn.ID)
+		row.Actions = s.turnActions(held.Turn)
 	} else {
 		row.Actions["status"] = Action{Tool: toolStatus, Arguments: map[string]any{"terminal_id": t.ID}}
 		if r, ok := f.recent[t.Key()]; ok {
@@ -246,8 +248,14 @@ const (
 	toolClose  = "agent_knock_knock_close"
 )
 
-func statusAction(id ids.TurnID) Action {
-	return Action{Tool: toolStatus, Arguments: map[string]any{"turn_id": id}}
+// turnActions is what can be done with a Turn now.
+func (s *Service) turnActions(t turn.Turn) map[string]Action {
+	args := map[string]any{"turn_id": t.ID}
+	actions := map[string]Action{"status": {Tool: toolStatus, Arguments: args}}
+	if t.Status.Blocking() && t.Status != turn.Created && s.DB.Writable() {
+		actions["close"] = Action{Tool: toolClose, Arguments: args, NeedsPerson: true}
+	}
+	return actions
 }
 
 func turnRow(t turn.Turn) TurnRow {

@@ -153,7 +153,7 @@ func (s *Service) turnStatus(ctx context.Context, in StatusInput, out *StatusRes
 		if row.Owner != s.Bridge && row.Turn.Status.Blocking() {
 			out.Limitations = append(out.Limitations, "another Bridge owns this Turn; this one only reads it")
 		}
-		out.Actions["status"] = statusAction(in.TurnID)
+		out.Actions = s.turnActions(row.Turn)
 		return nil
 	})
 }
