@@ -73,7 +73,7 @@ type DB struct {
 	lock   *fileLock // nil when read-only
 	mu     sync.Mutex
 	first  func(*Tx) error // see First; guarded by mu
-	newer  bool // the file's writer protocol or schema is newer than ours
+	newer  bool            // the file's writer protocol or schema is newer than ours
 	newerN int
 	secret []byte
 }
