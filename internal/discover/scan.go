@@ -228,8 +228,9 @@ func contestThreads(terminals []Terminal) {
 			continue
 		}
 		for _, i := range same {
-			terminals[i].Native.Thread = agent.ThreadAmbiguous
+			terminals[i].Native.Thread, terminals[i].Native.ThreadID = agent.ThreadAmbiguous, ""
 			terminals[i].Conflict = fmt.Sprintf("%d terminals seem to show the same thread", len(same))
+			terminals[i].Remedy = "close one of them; Codex panes of one directory are told apart when [tui] terminal_title names thread-id"
 		}
 	}
 }

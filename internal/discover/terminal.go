@@ -30,6 +30,7 @@ type Terminal struct {
 	Screen   agent.Screen // zero when screens were not asked for
 	Lines    []string     // the visible screen, when it was captured
 	Conflict string       // why it cannot be told which agent the pane holds; "" when it can
+	Remedy   string       // what a person can do about Conflict
 }
 
 // Key is the terminal's fence, see turn.TerminalKey.
@@ -65,7 +66,7 @@ func Ready(t Terminal) error {
 		return fault.New(turn.CodeTerminal, op, format, args...).WithHint("%s", hint)
 	}
 	if t.Conflict != "" {
-		return refuse("use a pane that holds one agent", "%s is ambiguous: %s", t.ID, t.Conflict)
+		return refuse(orElse(t.Remedy, "use a pane that holds one agent"), "%s is ambiguous: %s", t.ID, t.Conflict)
 	}
 	if t.Pane.Dead {
 		return refuse("start the agent again", "the pane of %s is dead", t.ID)
