@@ -161,6 +161,33 @@ func TestInputArrivesByteForByteAndMayBeIgnored(t *testing.T) {
 	}
 }
 
+// Whoever runs the program may stop or die at any moment. What the program then reads is
+// all of its input or an error, never a part that looks whole.
+func TestInputIsWholeWhateverBecomesOfTheStarter(t *testing.T) {
+	dir, mark := t.TempDir(), newMark()
+	up, read, count := filepath.Join(dir, "up"), filepath.Join(dir, "read"), filepath.Join(dir, "count")
+	starter := self("starter")
+	starter.Env = append(starter.Env, markName+"="+mark, "AKK_PROC_TEST_SCRIPT=>"+up+"; until [ -e "+read+" ]; do sleep 0.02; done; wc -c >"+count+".new; mv "+count+".new "+count)
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = starter.Process.Kill()
+		_ = starter.Wait()
+	}()
+	waitUntil(t, "program up", func() bool { _, err := os.Stat(up); return err == nil })
+	if err := starter.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(read, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "input read", func() bool { _, err := os.Stat(count); return err == nil })
+	if n, err := os.ReadFile(count); err != nil || strings.TrimSpace(string(n)) != fmt.Sprint(starterInput) {
+		t.Errorf("the program read %q bytes of %d, %v", n, starterInput, err)
+	}
+}
+
 func TestTheProgramInheritsNothingThatItWasNotGiven(t *testing.T) {
 	t.Setenv("AKK_PROC_TEST_SECRET", "leak")
 	leak, err := syscall.Dup(1) // not close-on-exec, as a careless Host leaves its pipes

@@ -47,7 +47,9 @@ func play(role string) int {
 	case "starter": // runs its argument contained, and waits to be killed
 		s := proc.NewSpawner()
 		runners := proc.NewRunners(s, 1)
-		runners.Run(context.Background(), script(os.Getenv("AKK_PROC_TEST_SCRIPT"), os.Getenv("AKK_PROC_TEST_MARK")))
+		spec := script(os.Getenv("AKK_PROC_TEST_SCRIPT"), os.Getenv("AKK_PROC_TEST_MARK"))
+		spec.Stdin = make([]byte, starterInput)
+		runners.Run(context.Background(), spec)
 		return 0
 	case "orphan": // says when its parent is gone, while its stdin and stdout stay open
 		gone, err := proc.WatchParent(context.Background())
@@ -61,6 +63,9 @@ func play(role string) int {
 	}
 	return 2
 }
+
+// starterInput is the input of what "starter" runs: more than any pipe holds.
+const starterInput = 1 << 20
 
 const markName = "AKK_PROC_TEST_MARK"
 

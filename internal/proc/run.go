@@ -19,7 +19,7 @@ const drainLimit = 250 * time.Millisecond
 // Spec is a program with bounded time and output.
 type Spec struct {
 	Program
-	Stdin   []byte        // written as it is, then the pipe is closed; a program may ignore it
+	Stdin   []byte        // all of it is there before the program starts; a program may ignore it
 	Timeout time.Duration // from the start of the program; must be positive
 	// MaxOutput bounds each of stdout and stderr, in bytes. One byte more ends the program.
 	MaxOutput int
@@ -49,7 +49,7 @@ var (
 // output limit, or when ctx ends. A descendant that keeps a pipe open does not delay the
 // result. Stderr is counted and thrown away.
 func (p *Runners) Run(ctx context.Context, spec Spec) Result {
-	io3, err := newStdio()
+	io3, err := newStdio(spec.Stdin)
 	if err != nil {
 		return Result{StartErr: &StartError{Errno: errnoOf(err), Err: err}}
 	}
@@ -83,23 +83,22 @@ func (p *Runners) Run(ctx context.Context, spec Spec) Result {
 	return res
 }
 
-// stdio is the three pipes of one program.
+// stdio is the input file and the two output pipes of one program.
 type stdio struct {
-	child [stdioFiles]*os.File // the program's ends: read, write, write
-	ours  [stdioFiles]*os.File // our ends: write, read, read
+	child [stdioFiles]*os.File // what the program gets
+	ours  [stdioFiles]*os.File // our ends of the pipes; none for the input
 }
 
-func newStdio() (*stdio, error) {
+func newStdio(stdin []byte) (*stdio, error) {
 	var s stdio
-	for i := range stdioFiles {
-		r, w, err := os.Pipe()
-		if err != nil {
+	var err error
+	if s.child[0], err = input(stdin); err != nil {
+		return nil, err
+	}
+	for i := 1; i < stdioFiles; i++ {
+		if s.ours[i], s.child[i], err = os.Pipe(); err != nil {
 			s.close()
 			return nil, err
-		}
-		s.child[i], s.ours[i] = w, r
-		if i == 0 {
-			s.child[i], s.ours[i] = r, w
 		}
 		// The program expects blocking files; our ends keep the runtime's poller.
 		if err := syscall.SetNonblock(int(s.child[i].Fd()), false); err != nil {
@@ -128,12 +127,12 @@ func (s *stdio) close() {
 }
 
 func (s *stdio) deadline(t time.Time) {
-	for _, f := range s.ours {
+	for _, f := range s.ours[1:] {
 		_ = f.SetDeadline(t)
 	}
 }
 
-// pumping is the three goroutines that move a program's bytes.
+// pumping is the two goroutines that read what a program writes.
 type pumping struct {
 	wg       sync.WaitGroup
 	stdout   bytes.Buffer
@@ -142,11 +141,6 @@ type pumping struct {
 
 func (s *stdio) pump(spec Spec, onOverflow func()) *pumping {
 	p := &pumping{}
-	p.wg.Go(func() {
-		// A program that does not read its input breaks the pipe: not an outcome.
-		_, _ = s.ours[0].Write(spec.Stdin)
-		s.ours[0].Close()
-	})
 	read := func(from io.Reader, to io.Writer) {
 		n, _ := io.Copy(to, io.LimitReader(from, int64(spec.MaxOutput)+1))
 		if n > int64(spec.MaxOutput) {
