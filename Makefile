@@ -71,7 +71,7 @@ bench: tmux build ## the budgets of docs/BENCHMARKS.md, measured
 
 .PHONY: kill
 kill: tmux build ## SIGKILL Bridge, monitor and callback worker at random during 100 sends
-	go test -tags e2e -count 1 -run '^TestHundredSendsUnderRandomKills$$' -v -timeout 15m ./internal/e2e/...
+	AKK_KILL_SENDS=100 go test -count 1 -run '^(TestHundredSendsUnderRandomKills|TestH2ASend.*)$$' -v -timeout 20m ./internal/e2e/...
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for TIME each

@@ -157,7 +157,7 @@ func (s *storm) check() {
 	accepted := s.checkCallbacks(r)
 	s.checkAgents()
 	byHash := map[string]turn.Turn{}
-	ends := map[string]int{}
+	ends, outcomes := map[string]int{}, map[string]int{}
 	for _, t := range r.turns {
 		if had, ok := byHash[t.RequestHash]; !ok || had.Stage == turn.Aborted {
 			byHash[t.RequestHash] = t // an aborted one may have been sent again
@@ -165,6 +165,7 @@ func (s *storm) check() {
 		end := fmt.Sprintf("%s/%s", t.Status, t.Stage)
 		for _, d := range r.deliveries[t.ID] {
 			end += fmt.Sprintf(" %s:%s", d.Event.Kind, d.Status)
+			outcomes[fmt.Sprintf("%s %s", d.Status, d.LastError)]++
 		}
 		ends[end]++
 	}
@@ -173,7 +174,7 @@ func (s *storm) check() {
 		replies[s.checkSending(m, byHash, r)]++
 	}
 	s.t.Logf("%d Turns, %d callbacks accepted", len(r.turns), accepted)
-	for what, counts := range map[string]map[string]int{"sends": replies, "strikes": s.kills, "a person": s.person, "Turns": ends} {
+	for what, counts := range map[string]map[string]int{"sends": replies, "strikes": s.kills, "a person": s.person, "Turns": ends, "callbacks": outcomes} {
 		for _, name := range sorted(counts) {
 			s.t.Logf("%s: %3d × %s", what, counts[name], name)
 		}

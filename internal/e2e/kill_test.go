@@ -31,7 +31,7 @@ const (
 	shortStorm   = 10
 	stormLimit   = 12 * time.Minute // the whole of it
 	callLimit    = 30 * time.Second // of one tool call; a tool answers within 10 s
-	strikeWithin = 1200 * time.Millisecond
+	strikeWithin = 2500 * time.Millisecond
 	look         = 50 * time.Millisecond // between two lists of one sender
 	// stuckAfter is how long a person watches a Turn that says it needs a decision.
 	stuckAfter = 4 * time.Second
@@ -327,13 +327,13 @@ func presses(raw []byte) []int {
 
 // strikeUntil strikes at random moments until done.
 func (s *storm) strikeUntil(done <-chan struct{}, rng *rand.Rand) {
-	modes := []fakehost.Mode{fakehost.Accept, fakehost.Accept, fakehost.Slow, fakehost.Slow, "retry,accept", fakehost.Garbage, fakehost.Unsure}
+	modes := []fakehost.Mode{fakehost.Accept, fakehost.Accept, fakehost.Accept, fakehost.Slow, fakehost.Slow, "retry,accept", "retry,slow", fakehost.Garbage, fakehost.Unsure}
 	for {
 		// Everything random is drawn before it is waited for: the schedule is the seed's.
-		pause, kind, mode := time.Duration(rng.Int64N(int64(strikeWithin))), rng.IntN(10), modes[rng.IntN(len(modes))]
+		pause, kind, mode := time.Duration(rng.Int64N(int64(strikeWithin))), rng.IntN(12), modes[rng.IntN(len(modes))]
 		select {
 		case <-s.began:
-		case <-time.After(2 * strikeWithin): // no send begins: strike what goes on
+		case <-time.After(strikeWithin): // no send begins: strike what goes on
 		case <-done:
 			return
 		}
@@ -363,8 +363,10 @@ func (s *storm) strike(kind int) {
 		s.worker(c, "akk-monitor", syscall.SIGKILL)
 	case kind < 9:
 		s.worker(c, "akk-callback", syscall.SIGKILL)
-	default:
+	case kind < 11:
 		s.worker(c, "akk-monitor", syscall.SIGSTOP)
+	default:
+		s.worker(c, "akk-callback", syscall.SIGSTOP)
 	}
 }
 
