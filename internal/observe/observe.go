@@ -27,7 +27,7 @@ import (
 // looked at within lookMin.
 const (
 	lookMin = time.Second      // after news, and while a request is not accepted yet
-	lookMax = 10 * time.Second // when nothing has changed for a while
+	lookMax = 30 * time.Second // when nothing has changed for a while
 	beatMax = 5 * time.Second  // a turn of the loop without a look, which costs next to nothing
 
 	captureLimit = 3 * time.Second       // one look

@@ -28,8 +28,8 @@ import (
 // The bounds of this package.
 const (
 	ArmLimit = 5 * time.Second // Watch: from the call to the armed monitor
-	// HangAfter is how long a monitor may be silent; its heartbeats come every 2 s.
-	HangAfter = 8 * time.Second
+	// HangAfter is how long a monitor may be silent; its heartbeats come every 4 s.
+	HangAfter = 9 * time.Second
 	// checkEvery is the pace of health checks of the callback worker. Two that fail, one
 	// after another, make it a hung one; with their own bound that is under 10 s.
 	checkEvery = 2 * time.Second

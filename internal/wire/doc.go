@@ -44,7 +44,7 @@ const (
 	DeliverLimit   = 45 * time.Second        // "start" sent to outcome heard; a profile allows 30 s
 	graceLimit     = 1500 * time.Millisecond // orderly end of a worker before its group is killed
 	killLimit      = 1500 * time.Millisecond // group kill to everything released
-	HeartbeatEvery = 2 * time.Second         // pace of a monitor's heartbeats
+	HeartbeatEvery = 4 * time.Second         // pace of a monitor's heartbeats
 	// StopLimit is the longest that Stop of a worker takes.
 	StopLimit = graceLimit + killLimit
 )

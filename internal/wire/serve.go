@@ -89,6 +89,7 @@ func (s *server) serve(register func(*grpc.Server)) error {
 func (s *server) newGRPC(opts []grpc.ServerOption) *grpc.Server {
 	opts = append(opts,
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.StaticStreamWindowSize(windowSize), grpc.StaticConnWindowSize(windowSize),
 		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize), grpc.SharedWriteBuffer(true),
 		grpc.UnaryInterceptor(s.health.unary), grpc.StreamInterceptor(s.health.stream))
 	s.mu.Lock()

@@ -73,6 +73,7 @@ func startWorker(ctx context.Context, o Options, k kind, service string) (*worke
 		Logger:           pluginLogger(w.log),
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+			grpc.WithStaticStreamWindowSize(windowSize), grpc.WithStaticConnWindowSize(windowSize),
 			grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize), grpc.WithSharedWriteBuffer(true),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, tmpDir string) (runner.Runner, error) {
@@ -252,6 +253,11 @@ func (connection) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
 
 // bufferSize is small because workers exchange small messages and there are many of them.
 const bufferSize = 4 << 10
+
+// windowSize is what may be under way unread. It is set, because otherwise gRPC measures
+// the connection with a ping for what it received: each heartbeat, which needs no answer,
+// would get two.
+const windowSize = 64 << 10
 
 // pluginLogger keeps go-plugin's own lines for debugging only. It calls every kill an
 // error, and a kill is what we ordered; what matters of its failures is returned by the

@@ -127,7 +127,7 @@ func (f *follower) loop(ctx context.Context, gone <-chan struct{}) error {
 		if err := f.scan(); err != nil || f.done {
 			return err
 		}
-		tick, stop := f.a.clock.NewTimer(known.SafetyTick)
+		tick, stop := f.a.clock.NewTimer(f.pace())
 		over, err := f.wait(ctx, tick, gone)
 		stop()
 		if err != nil {
@@ -138,6 +138,19 @@ func (f *follower) loop(ctx context.Context, gone <-chan struct{}) error {
 		}
 		f.watch.extend()
 	}
+}
+
+// pace is the pause to the next look without an event. Whatever is drawn from silence is
+// due as long as the agent says that it is idle.
+func (f *follower) pace() time.Duration {
+	followed := f.bound && len(f.streams) == 1 && f.watch.complete()
+	if !followed || f.noise || !f.status.idleSince.IsZero() {
+		return known.SafetyTick
+	}
+	if c := f.streams[0].chain; !c.Accepted() || c.Superseded() {
+		return known.SafetyTick
+	}
+	return known.QuietTick
 }
 
 // wait returns when something may have changed; over says that the process is gone.

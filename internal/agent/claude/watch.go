@@ -44,6 +44,19 @@ func (f *fileWatch) extend() {
 	}
 }
 
+// complete reports whether every wanted directory itself is watched.
+func (f *fileWatch) complete() bool {
+	if f.w == nil {
+		return false
+	}
+	for _, dir := range f.wanted {
+		if !f.active[dir] {
+			return false
+		}
+	}
+	return true
+}
+
 // forget drops a directory that was removed, so that it is watched again when it is back.
 func (f *fileWatch) forget(path string) { delete(f.active, path) }
 

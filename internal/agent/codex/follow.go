@@ -18,8 +18,12 @@ import (
 )
 
 const (
-	// safetyTick is the pause after which files are looked at without an event.
+	// safetyTick is the pause after which files are looked at without an event: while
+	// something is due, or where file events cannot be had.
 	safetyTick = time.Second
+	// quietTick is the same while an accepted turn is followed by file events and nothing
+	// is due: a hundred silent Turns must cost next to nothing.
+	quietTick = 5 * time.Second
 	// activityGrain is the shortest pause between two activity observations.
 	activityGrain = 5 * time.Second
 	// lostTicks is how many ticks a turn may have no end after its server said idle, or
@@ -43,6 +47,7 @@ type follower struct {
 	known   map[string]bool // paths that have a tail or were rejected
 	watcher *fsnotify.Watcher
 	watched map[string]bool
+	blind   bool // a path could not be watched
 
 	sock      chan serverEvent
 	connected bool
@@ -95,11 +100,17 @@ func (a *Adapter) Follow(ctx context.Context, ref agent.Ref, anc turn.Anchor, go
 			a.subscribe(ctx, socket, anc.ThreadID, f.sock)
 		}()
 	}
-	tick, stopTick := a.clock.NewTimer(safetyTick)
+	pace := safetyTick
+	tick, stopTick := a.clock.NewTimer(pace)
 	defer func() { stopTick() }()
 	for {
 		if done, err := f.step(ctx); done || err != nil {
 			return err
+		}
+		if p := f.pace(); f.ticked || p < pace {
+			stopTick()
+			pace = p
+			tick, stopTick = a.clock.NewTimer(pace)
 		}
 		f.ticked = false
 		select {
@@ -112,11 +123,19 @@ func (a *Adapter) Follow(ctx context.Context, ref agent.Ref, anc turn.Anchor, go
 			f.server(e)
 		case <-tick:
 			f.ticked = true
-			tick, stopTick = a.clock.NewTimer(safetyTick)
 		case <-gone:
 			f.gone, gone = true, nil
 		}
 	}
+}
+
+// pace is the pause to the next look without an event.
+func (f *follower) pace() time.Duration {
+	due := f.t.acc == nil || f.t.bare != nil || f.ticks > 0 || f.gone
+	if due || f.watcher == nil || f.blind {
+		return safetyTick
+	}
+	return quietTick
 }
 
 func drainEvents(c <-chan fsnotify.Event) {
@@ -344,7 +363,9 @@ func (f *follower) watch(path string) {
 	if f.watcher == nil || f.watched[path] {
 		return
 	}
-	if f.watcher.Add(path) == nil {
-		f.watched[path] = true
+	if f.watcher.Add(path) != nil {
+		f.blind = true
+		return
 	}
+	f.watched[path] = true
 }

@@ -88,6 +88,7 @@ const StatusKindInteractive = "interactive"
 
 const (
 	SafetyTick   = time.Second           // file events may be lost; nothing is polled faster
+	QuietTick    = 5 * time.Second       // the same while an accepted turn is followed by file events and nothing is due
 	SettleAfter  = 2 * time.Second       // a batch holds records of several turns in any order
 	IdleGrace    = 4 * time.Second       // the end of a turn reaches the file up to 1 s after idle
 	StatusRetry  = 20 * time.Millisecond // the status file is rewritten in place and may be read half written

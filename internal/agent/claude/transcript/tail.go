@@ -47,10 +47,15 @@ func (t *Tail) Read(each func(line []byte, at turn.LogMark) bool) (grew bool, er
 		return false, fault.Wrap(err, CodeUnread, op, "the transcript cannot be opened")
 	}
 	defer f.Close()
-	if err := t.check(f); err != nil {
+	size, err := t.check(f)
+	if err != nil {
 		return false, err
 	}
-	buf := make([]byte, known.ReadChunk)
+	unread := size - t.Mark.Offset - int64(len(t.partial))
+	if unread == 0 {
+		return false, nil // nearly every look; it needs no buffer
+	}
+	buf := make([]byte, min(unread+1, known.ReadChunk)) // one more byte meets the end at once
 	for {
 		n, err := f.ReadAt(buf, t.Mark.Offset+int64(len(t.partial)))
 		if n > 0 {
@@ -68,27 +73,28 @@ func (t *Tail) Read(each func(line []byte, at turn.LogMark) bool) (grew bool, er
 	}
 }
 
-// check proves that f is the file that was anchored and has not shrunk.
-func (t *Tail) check(f *os.File) error {
+// check proves that f is the file that was anchored and has not shrunk, and returns its
+// size.
+func (t *Tail) check(f *os.File) (size int64, err error) {
 	const op = "claude.tail"
 	fi, err := f.Stat()
 	if err != nil {
-		return fault.Wrap(err, CodeUnread, op, "the transcript cannot be examined")
+		return 0, fault.Wrap(err, CodeUnread, op, "the transcript cannot be examined")
 	}
 	if why := untrusted(fi); why != "" {
-		return fault.New(CodeUntrusted, op, "%s", why)
+		return 0, fault.New(CodeUntrusted, op, "%s", why)
 	}
 	dev, ino := identity(fi)
 	if !t.Known {
 		t.Mark.Device, t.Mark.Inode, t.Known = dev, ino, true
 	}
 	if dev != t.Mark.Device || ino != t.Mark.Inode {
-		return fault.New(CodeReplaced, op, "the transcript is another file now")
+		return 0, fault.New(CodeReplaced, op, "the transcript is another file now")
 	}
 	if fi.Size() < t.Mark.Offset+int64(len(t.partial)) {
-		return fault.New(CodeTruncated, op, "the transcript became shorter")
+		return 0, fault.New(CodeTruncated, op, "the transcript became shorter")
 	}
-	return nil
+	return fi.Size(), nil
 }
 
 // take splits b, which follows the partial line, into lines. It reports false when each
