@@ -32,7 +32,7 @@ const (
 //
 // The command that pastes also checks that the pane is t, alive, in no mode, takes input
 // and is not synchronised with others, and that a program known not to frame pastes gets
-// one line only. Failures have [CodeInputNotSent] or [CodeInputUncertain].
+// one line without a Tab only: to such a program both are keys. Failures have [CodeInputNotSent] or [CodeInputUncertain].
 func (s Server) Paste(ctx context.Context, t Target, text []byte) error {
 	const op = "tmux.paste"
 	if err := ValidateText(text, MaxText); err != nil {
@@ -45,7 +45,7 @@ func (s Server) Paste(ctx context.Context, t Target, text []byte) error {
 	if err := s.load(ctx, op, buffer, text); err != nil {
 		return err
 	}
-	g := guard{target: t, multiline: bytes.IndexByte(text, '\n') >= 0}
+	g := guard{target: t, needsFrame: bytes.ContainsAny(text, "\n\t")}
 	err := s.guarded(ctx, op, g,
 		fmt.Sprintf("paste-buffer -p -r -d -b %s -t %s", buffer, t.PaneID),
 		"delete-buffer -b "+buffer)
@@ -148,8 +148,8 @@ func notSent(cause error, op, format string, args ...any) error {
 
 // guard is what must hold at the moment of input.
 type guard struct {
-	target    Target
-	multiline bool
+	target     Target
+	needsFrame bool // the text holds what is a key outside of a frame
 }
 
 // condition is the guard in tmux's format language. tmux 3.3a crashes when it pastes into
@@ -163,7 +163,7 @@ func (g guard) condition() string {
 		"#{==:#{pane_input_off},0}",
 		"#{==:#{pane_synchronized},0}",
 	}
-	if g.multiline {
+	if g.needsFrame {
 		all = append(all, "#{!=:#{bracket_paste_flag},0}") // empty where tmux cannot tell
 	}
 	cond := all[0]
@@ -189,8 +189,8 @@ func (g guard) reason(p Pane) string {
 		return "input to pane " + id + " is switched off in tmux"
 	case p.Synced:
 		return "pane " + id + " is synchronised with other panes"
-	case g.multiline && p.BracketedPaste == FlagOff:
-		return "the program in pane " + id + " does not frame pastes, so several lines would be submitted one by one"
+	case g.needsFrame && p.BracketedPaste == FlagOff:
+		return "the program in pane " + id + " does not frame pastes, so its lines or Tabs would be taken for keys"
 	}
 	return "pane " + id + " did not pass the check before input"
 }

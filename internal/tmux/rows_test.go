@@ -96,7 +96,7 @@ func TestMalformedRowsAreRejectedAndOthersKept(t *testing.T) {
 // tmux 3.7 tells whether the program frames pastes.
 func TestSeveralLinesAreNotForAProgramKnownNotToFramePastes(t *testing.T) {
 	to := Target{Socket: "/s", PaneID: "%1", PanePID: 12}
-	one, many := guard{target: to}, guard{target: to, multiline: true}
+	one, many := guard{target: to}, guard{target: to, needsFrame: true}
 	if strings.Contains(one.condition(), "bracket_paste_flag") || !strings.Contains(many.condition(), "#{!=:#{bracket_paste_flag},0}") {
 		t.Errorf("conditions %q and %q", one.condition(), many.condition())
 	}
