@@ -63,13 +63,22 @@ func (c *Callback) Deliver(ctx context.Context, job CallbackJob) (outbox.Outcome
 	if err := job.check(); err != nil {
 		return outbox.Outcome{}, err
 	}
-	if err := c.Healthy(ctx); err != nil {
-		return outbox.Outcome{}, notStarted(err)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Two answers are needed before the start: "serving" and "ready for this job". They are
+	// asked for together, because each question is a delay of its own.
+	health := make(chan error, 1)
+	go func() { // ends within callLimit
+		err := c.Healthy(ctx)
+		if err != nil {
+			cancel()
+		}
+		health <- err
+	}()
 	d, err := c.client.Deliver(ctx)
 	if err != nil {
+		cancel()
+		<-health
 		return outbox.Outcome{}, notStarted(err)
 	}
 	late := afterFunc(readyLimit, cancel)
@@ -80,6 +89,12 @@ func (c *Callback) Deliver(ctx context.Context, job CallbackJob) (outbox.Outcome
 	}
 	if !late() && err == nil {
 		err = fault.New(fault.Timeout, op, "the worker was not ready in time")
+	}
+	if err != nil {
+		cancel()
+	}
+	if sick := <-health; err == nil || fault.Is(sick, CodeNotServing) || fault.Is(sick, fault.Timeout) {
+		err = sick // else the call was only given up
 	}
 	if err != nil {
 		if status.Code(err) == codes.InvalidArgument {
