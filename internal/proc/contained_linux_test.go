@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -188,6 +189,11 @@ func TestInputIsWholeWhateverBecomesOfTheStarter(t *testing.T) {
 	}
 }
 
+// libcSignals are signals 32 and 33 in the ignored set. The C library keeps them for its
+// threads, no program may set them, and its posix_spawn (make uses it) leaves them ignored
+// in everything below.
+var libcSignals = regexp.MustCompile(`(SigIgn:\t0{7})[01][08]`)
+
 func TestTheProgramInheritsNothingThatItWasNotGiven(t *testing.T) {
 	t.Setenv("AKK_PROC_TEST_SECRET", "leak")
 	leak, err := syscall.Dup(1) // not close-on-exec, as a careless Host leaves its pipes
@@ -208,8 +214,9 @@ func TestTheProgramInheritsNothingThatItWasNotGiven(t *testing.T) {
 			Program: proc.Program{Path: c.argv[0], Args: c.argv, Env: []string{"B=\xff", "A="}},
 			Timeout: patience, MaxOutput: 1 << 10,
 		}
-		if res := runners.Run(t.Context(), spec); string(res.Stdout) != c.want {
-			t.Errorf("%s: %q, want %q (%+v)", c.argv[0], res.Stdout, c.want, res.StartErr)
+		res := runners.Run(t.Context(), spec)
+		if got := libcSignals.ReplaceAllString(string(res.Stdout), "${1}00"); got != c.want {
+			t.Errorf("%s: %q, want %q (%+v)", c.argv[0], got, c.want, res.StartErr)
 		}
 	}
 }

@@ -73,8 +73,8 @@ func Abort(t Turn, reason string, now time.Time) (Plan, error) {
 // of it. An acceptance that was observed meanwhile wins and nothing changes.
 func MarkUncertain(t Turn, reason string, now time.Time) Plan {
 	p := Plan{Turn: t}
-	if t.Stage != TextInjected && t.Stage != EnterDispatched {
-		return p
+	if (t.Stage != TextInjected && t.Stage != EnterDispatched) || !t.Status.Blocking() {
+		return p // a person may have closed it meanwhile
 	}
 	p.stall(EvUncertain, reason, now)
 	return p

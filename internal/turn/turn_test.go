@@ -221,6 +221,13 @@ func TestAClosedTurnFreesItsTerminalAndHearsNoMore(t *testing.T) {
 	if err != nil || p.Turn.Status.Blocking() || p.Turn.Reason == "" {
 		t.Fatalf("%+v %v", p.Turn, err)
 	}
+	sent, err := turn.Close(entered(t), "", t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := turn.MarkUncertain(sent.Turn, "why", t0); len(late.Events) != 0 {
+		t.Error("a late failure of the input reopened a closed Turn")
+	}
 	if again, err := turn.Close(p.Turn, "again", t0); err != nil || len(again.Events) != 0 {
 		t.Errorf("closed twice: %+v %v", again, err)
 	}
