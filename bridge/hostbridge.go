@@ -37,8 +37,10 @@ const (
 	serverName = "agent-knock-knock-host-bridge"
 	// stopLimit bounds the end of the workers after the session ended.
 	stopLimit = 5 * time.Second
-	// memoryGoal keeps the Bridge small: the collector works harder as it comes near.
+	// memoryGoal and gcPercent keep the Bridge small: it waits nearly always, and what it
+	// holds is a few MiB, so an early collection costs little.
 	memoryGoal = 24 << 20
+	gcPercent  = 50
 )
 
 // hostBridge serves one Host until its input ends or a signal comes. Everything that can
@@ -172,6 +174,7 @@ func (b *bridge) register(o cli.HostBridgeOptions) error {
 
 // begin starts the Host-owned lifecycle, once MCP is connected.
 func (b *bridge) begin() {
+	debug.SetGCPercent(gcPercent) // not before: a start needs no collection
 	b.pump.Start(b.ctx)
 	b.loop.Start(b.ctx)
 	// Ready before it is needed: the first callback should not wait for a process start.
