@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ func TestBudgets(t *testing.T) {
 	c := w.start()
 	term := idle(t, c)
 	row("completion record on disk to callback program", "p50 ≤ 50 ms, p99 ≤ 250 ms", 50, "ms", knocks(t, w, c, p, term.TerminalID, 100))
+	row("of that, the callback program's own start", "not ours", 50, "ms", callbackStarts(t, w, 50))
 	row("Bridge resident memory after 100 tasks", "≤ 30 MiB", 30, "MiB", []float64{rss(t, c.PID())})
 
 	for range 19 {
@@ -46,7 +48,13 @@ func TestBudgets(t *testing.T) {
 	}
 	row("`list` with 20 agents (CLI, whole process)", "≤ 60 ms", 60, "ms", listTimes(t, w, 20))
 	row("`agent_knock_knock_list` with 20 agents", "≤ 60 ms", 60, "ms", callTimes(t, c, "agent_knock_knock_list", map[string]any{}, 20))
-	row("one idle monitor of 10, proportional memory", "≤ 5 MiB", 5, "MiB", monitorPSS(t, c, 10))
+	pss, resident := monitorMemory(t, c, 10)
+	row("one idle monitor of 10, proportional memory", "≤ 5 MiB", 5, "MiB", pss)
+	row("one idle monitor of 10, resident memory", "≤ 16 MiB", 16, "MiB", resident)
+	for range 10 {
+		w.agent(standin.Codex)
+	}
+	row("100 silent Turns, share of two cores (from 30)", "< 5 %", 5, "%", []float64{silentTurns(t, c, 30)})
 	t.Logf("\n| What | Budget | min | median | p99 | runs |\n| --- | --- | --- | --- | --- | --- |\n%s", strings.Join(table, "\n"))
 }
 
@@ -124,18 +132,94 @@ func callTimes(t *testing.T, c *fakehost.Client, tool string, args any, n int) [
 	return out
 }
 
-// monitorPSS starts n tasks that wait and measures what each monitor adds.
-func monitorPSS(t *testing.T, c *fakehost.Client, n int) []float64 {
+// callbackStarts measures the callback program alone: from the start of its process to the
+// first thing it notes.
+func callbackStarts(t *testing.T, w *world, n int) []float64 {
 	t.Helper()
-	for _, r := range list(t, c).Terminals[:n] {
-		send(t, c, r.TerminalID, "GATE:never ;; SAY:x")
-	}
-	faketmux.Wait(t, "monitors", func() bool { return len(children(t, c.PID(), "akk-monitor")) == n }, func() string { return dump(children(t, c.PID(), "akk-monitor")) })
 	var out []float64
-	for _, pid := range children(t, c.PID(), "akk-monitor") {
-		out = append(out, field(t, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")/1024)
+	log := filepath.Join(t.TempDir(), "alone.jsonl")
+	for range n {
+		cmd := exec.Command(w.host.Callback)
+		cmd.Env = []string{fakehost.EnvLog + "=" + log, fakehost.EnvCase + "=" + w.host.CaseID}
+		cmd.Stdin = strings.NewReader("{}")
+		start := time.Now()
+		if b, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, b)
+		}
+		notes, err := fakehost.ReadLog(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, ms(start, notes[len(notes)-1].T))
 	}
 	return out
+}
+
+// occupy gives tasks that never end until n Turns run, and waits for their monitors.
+func occupy(t *testing.T, c *fakehost.Client, n int) []int {
+	t.Helper()
+	running := 0
+	for _, r := range list(t, c).Terminals {
+		if r.Current != nil {
+			running++
+		}
+	}
+	for _, r := range list(t, c).Terminals {
+		if running < n && r.Current == nil {
+			send(t, c, r.TerminalID, "GATE:never ;; SAY:x")
+			running++
+		}
+	}
+	faketmux.Wait(t, "monitors", func() bool { return len(children(t, c.PID(), "akk-monitor")) == n }, func() string { return dump(children(t, c.PID(), "akk-monitor")) })
+	return children(t, c.PID(), "akk-monitor")
+}
+
+// monitorMemory measures what each of n monitors holds.
+func monitorMemory(t *testing.T, c *fakehost.Client, n int) (pss, resident []float64) {
+	t.Helper()
+	for _, pid := range occupy(t, c, n) {
+		pss = append(pss, field(t, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")/1024)
+		resident = append(resident, field(t, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Rss:")/1024)
+	}
+	return pss, resident
+}
+
+// silentTurns measures the CPU of the Bridge, its workers and their tmux clients while n
+// Turns run whose agents say nothing, and returns what 100 of them would take of two cores,
+// in percent. It first lets the looks at the screens reach their slow pace.
+func silentTurns(t *testing.T, c *fakehost.Client, n int) float64 {
+	t.Helper()
+	const calm, span = 45 * time.Second, 30 * time.Second
+	pids := append(occupy(t, c, n), children(t, c.PID(), "akk-callback")...)
+	pids = append(pids, c.PID())
+	used := func() (s float64) {
+		for _, pid := range pids {
+			s += cpuSeconds(t, pid)
+		}
+		return s
+	}
+	time.Sleep(calm) // a measurement of time, not a wait for something
+	before := used()
+	time.Sleep(span)
+	return (used() - before) / span.Seconds() / 2 * 100 * 100 / float64(n)
+}
+
+// cpuSeconds is the CPU time of a process and its ended children, in ticks of 10 ms.
+func cpuSeconds(t *testing.T, pid int) (s float64) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	for _, v := range f[11:15] { // utime stime cutime cstime
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s += n / 100
+	}
+	return s
 }
 
 func rss(t *testing.T, pid int) float64 {
