@@ -49,6 +49,9 @@ type callbackWorker struct {
 
 var _ delivery.Worker = callbackWorker{}
 
+func (c callbackWorker) Serving() bool                   { return c.s.CallbackServing() }
+func (c callbackWorker) Ready(ctx context.Context) error { return c.s.AwaitCallback(ctx) }
+
 func (c callbackWorker) Deliver(ctx context.Context, j delivery.Job) (outbox.Outcome, error) {
 	if err := c.checkProfile(); err != nil {
 		return outbox.Outcome{}, fault.Wrap(err, delivery.CodeProfileDrift, "bridge.deliver", "no callback was started")

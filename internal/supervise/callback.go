@@ -42,6 +42,19 @@ func (s *Supervisor) Deliver(ctx context.Context, job wire.CallbackJob) (outbox.
 	return out, err
 }
 
+// CallbackServing reports whether the callback worker serves now.
+func (s *Supervisor) CallbackServing() bool {
+	state, _, _ := s.callback.record.look()
+	return state == StateServing
+}
+
+// AwaitCallback waits until the callback worker serves, at most ArmLimit. An error says
+// that it does not, and why.
+func (s *Supervisor) AwaitCallback(ctx context.Context) error {
+	_, err := s.callback.serving(ctx)
+	return err
+}
+
 func (c *callbackSlot) needed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

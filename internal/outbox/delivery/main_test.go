@@ -56,6 +56,9 @@ func (f scripted) Deliver(ctx context.Context, job delivery.Job) (outbox.Outcome
 	return f(ctx, job)
 }
 
+func (scripted) Serving() bool               { return true }
+func (scripted) Ready(context.Context) error { return nil }
+
 func answer(kind outbox.OutcomeKind) outbox.Outcome {
 	o := outbox.Outcome{Kind: kind, At: time.Now().UTC().Truncate(time.Millisecond)}
 	if kind == outbox.Accepted {
@@ -80,6 +83,9 @@ func (r *recorder) Deliver(ctx context.Context, job delivery.Job) (outbox.Outcom
 	r.mu.Unlock()
 	return r.say(ctx, job)
 }
+
+func (*recorder) Serving() bool               { return true }
+func (*recorder) Ready(context.Context) error { return nil }
 
 func (r *recorder) seen() []delivery.Job {
 	r.mu.Lock()

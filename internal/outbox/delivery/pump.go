@@ -103,15 +103,18 @@ func (p *Pump) Kick() {
 // Outcomes that arrive while a transaction runs are settled together in the next one.
 type loop struct {
 	*Pump
-	work    context.Context // of the attempts: ends after the drain
-	cancel  context.CancelFunc
-	running map[ids.DeliveryID][]chan<- outbox.Delivery // attempts, and who waits for them
-	unsaved []result
-	broken  bool // a transaction failed: some claim of ours may be stored unknown to us
+	work     context.Context // of the attempts: ends after the drain
+	cancel   context.CancelFunc
+	running  map[ids.DeliveryID][]chan<- outbox.Delivery // attempts, and who waits for them
+	unsaved  []result
+	asked    bool          // somebody waits for the worker
+	answered chan struct{} // has room for that one answer
+	granted  bool          // the next step may claim, whether or not the worker serves
+	broken   bool          // a transaction failed: some claim of ours may be stored unknown to us
 }
 
 func newLoop(p *Pump) *loop {
-	return &loop{Pump: p, running: make(map[ids.DeliveryID][]chan<- outbox.Delivery)}
+	return &loop{Pump: p, running: make(map[ids.DeliveryID][]chan<- outbox.Delivery), answered: make(chan struct{}, 1)}
 }
 
 func (l *loop) run(ctx context.Context) {
@@ -126,6 +129,9 @@ func (l *loop) run(ctx context.Context) {
 		l.wait(ctx, timer)
 		stop()
 	}
+	if l.asked {
+		<-l.answered // soon: ctx ended
+	}
 	l.drain(ctx)
 }
 
@@ -135,6 +141,8 @@ func (l *loop) wait(ctx context.Context, timer <-chan time.Time) {
 	case <-ctx.Done():
 	case <-timer:
 	case <-l.kick:
+	case <-l.answered:
+		l.asked, l.granted = false, true
 	case r := <-l.results:
 		l.unsaved = append(l.unsaved, r)
 		l.collect()

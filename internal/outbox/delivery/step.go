@@ -15,6 +15,8 @@ import (
 // claimed attempts. It returns when to look again; zero means when something happens.
 func (l *loop) step(ctx context.Context) time.Time {
 	free := l.MaxConcurrent - (len(l.running) - len(l.unsaved))
+	may := l.granted || l.Worker.Serving()
+	l.granted = false
 	var claims []outbox.Delivery
 	var due time.Time
 	settled := make(map[ids.DeliveryID]outbox.Delivery)
@@ -30,8 +32,10 @@ func (l *loop) step(ctx context.Context) time.Time {
 		if free <= 0 {
 			return nil
 		}
-		if claims, err = claim(tx, l.Owner, free); err != nil || len(claims) == free {
-			return err // the end of one of these attempts is the next event
+		if may {
+			if claims, err = claim(tx, l.Owner, free); err != nil || len(claims) == free {
+				return err // the end of one of these attempts is the next event
+			}
 		}
 		due, _, err = outboxsql.NextDue(tx, l.Owner)
 		return err
@@ -49,10 +53,30 @@ func (l *loop) step(ctx context.Context) time.Time {
 	for _, d := range claims {
 		l.launch(d)
 	}
+	if !may && !due.IsZero() && !due.After(l.Clock.Now()) {
+		l.await(ctx)
+		return time.Time{} // its answer is the next event
+	}
 	if soonest := l.Clock.Now().Add(storePause); !due.IsZero() && !due.After(l.Clock.Now()) {
 		due = soonest // due, yet not claimable: the record is odd
 	}
 	return due
+}
+
+// await asks once for the worker. What is started counts as started even if this Bridge is
+// killed while its worker still comes up, so nothing is claimed for a worker that is not
+// there. When it does not come, the attempt itself says why.
+func (l *loop) await(ctx context.Context) {
+	if l.asked {
+		return
+	}
+	l.asked = true
+	go func() { // run waits for it
+		if err := l.Worker.Ready(ctx); err != nil && ctx.Err() == nil {
+			l.Log.Warn("no callback worker serves", "error", err)
+		}
+		l.answered <- struct{}{}
+	}()
 }
 
 // claim begins attempts and marks them started: the worker hears of them right after the

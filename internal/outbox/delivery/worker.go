@@ -37,11 +37,17 @@ type Job struct {
 	Event          outbox.Event
 }
 
-// Worker makes one attempt. It returns within a bound and soon after ctx ended. An error
-// with fault.Unavailable or [CodeProfileDrift] proves that the callback program was not
-// started, and the attempt does not count; fault.Invalid proves the same for a job that no attempt can deliver. Any
-// other error means that the program may have run.
+// Worker makes attempts.
 type Worker interface {
+	// Serving reports whether a job would be started now. It does not wait.
+	Serving() bool
+	// Ready waits until the worker serves. It returns within a bound and soon after ctx
+	// ended; an error says that it will not serve soon.
+	Ready(ctx context.Context) error
+	// Deliver makes one attempt. It returns within a bound and soon after ctx ended. An
+	// error with fault.Unavailable or CodeProfileDrift proves that the callback program was
+	// not started, and the attempt does not count; fault.Invalid proves the same for a job
+	// that no attempt can deliver. Any other error means that the program may have run.
 	Deliver(ctx context.Context, job Job) (outbox.Outcome, error)
 }
 
