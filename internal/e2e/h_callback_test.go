@@ -26,6 +26,7 @@ func TestACallbackThatAlwaysFailsKeepsNoTurnBusyAndNoQuestionUnanswerable(t *tes
 			waitStatus(t, c, first.TurnID, "idle")
 			second := send(t, c, readyPane(t, c, p), "SAY:two") // and the next task goes in
 			waitStatus(t, c, second.TurnID, "idle")
+			w.host.WaitDeliveries(2, settle)
 			waitCallback(t, c, second.TurnID, status)
 			if n := p.submits(); n != 2 {
 				t.Errorf("%d submissions", n)
@@ -44,7 +45,10 @@ func TestAnUnheardQuestionDoesNotHoldBackTheAnswer(t *testing.T) { // spec case 
 	got := send(t, c, readyPane(t, c, p), "RUN:touch x ;; SAY:made it")
 	waitStatus(t, c, got.TurnID, "waiting_for_controller")
 	w.host.WaitDeliveries(1, settle)
-	waitCallback(t, c, got.TurnID, "pending")
+	faketmux.Wait(t, "the end of the first attempt", func() bool {
+		s := statusOf(t, c, got.TurnID)
+		return s.Callbacks[0].Status == "pending" && s.Callbacks[0].Attempts == 1
+	}, func() string { return dump(statusOf(t, c, got.TurnID)) })
 	w.host.SetMode(fakehost.Accept)
 	w.tmux.Tmux("send-keys", "-t", p.ID, "1") // the human
 	s := waitCallback(t, c, got.TurnID, "delivered")
@@ -88,8 +92,12 @@ func TestARetryKeepsItsTimeAndItsIdsAndARestartResumesIt(t *testing.T) { // spec
 			p := w.agent(standin.Codex)
 			c := w.start()
 			got := send(t, c, readyPane(t, c, p), "SAY:again")
-			s := waitCallback(t, c, got.TurnID, "pending")
-			if s.Turn.Status != "idle" || s.Callbacks[0].Attempts != 1 || s.Callbacks[0].LastError == "" {
+			var s status
+			faketmux.Wait(t, "the end of the first attempt", func() bool {
+				s = statusOf(t, c, got.TurnID)
+				return len(s.Callbacks) == 1 && s.Callbacks[0].Status == "pending" && s.Callbacks[0].Attempts == 1
+			}, func() string { return dump(s) })
+			if s.Turn.Status != "idle" || s.Callbacks[0].LastError == "" {
 				t.Errorf("after the first attempt: %s", dump(s))
 			}
 			c = restart(t, w, c)

@@ -158,6 +158,10 @@ func (s *storm) check() {
 	s.checkAgents()
 	byHash := map[string]turn.Turn{}
 	ends, outcomes := map[string]int{}, map[string]int{}
+	heard := map[string]bool{}
+	for _, d := range s.w.host.Deliveries() {
+		heard[d.Delivery] = true
+	}
 	for _, t := range r.turns {
 		if had, ok := byHash[t.RequestHash]; !ok || had.Stage == turn.Aborted {
 			byHash[t.RequestHash] = t // an aborted one may have been sent again
@@ -165,7 +169,7 @@ func (s *storm) check() {
 		end := fmt.Sprintf("%s/%s", t.Status, t.Stage)
 		for _, d := range r.deliveries[t.ID] {
 			end += fmt.Sprintf(" %s:%s", d.Event.Kind, d.Status)
-			outcomes[fmt.Sprintf("%s %s", d.Status, d.LastError)]++
+			outcomes[fmt.Sprintf("%s %s, heard: %v", d.Status, d.LastError, heard[string(d.DeliveryID)])]++
 		}
 		ends[end]++
 	}
