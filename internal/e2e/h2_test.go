@@ -23,7 +23,7 @@ import (
 // request is answered.
 const (
 	allRounds = 50
-	fewRounds = 15
+	fewRounds = 10
 	gapWithin = 20 * time.Millisecond
 	drain     = 15 * time.Second
 )
