@@ -32,11 +32,11 @@ tmux: # a line that says what to do, before anything needs tmux
 
 .PHONY: test
 test: tmux ## the whole test suite: real tmux, real SQLite, real processes
-	go test ./...
+	go test -timeout 20m ./...
 
 .PHONY: race
 race: tmux ## the test suite under the race detector
-	go test -race ./...
+	go test -race -timeout 40m ./...
 
 .PHONY: e2e
 e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model
