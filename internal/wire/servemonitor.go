@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,7 +183,11 @@ func (m *monitorServer) Watch(r *monitorv1.WatchRequest, stream grpc.ServerStrea
 	err = m.pump(feed, stream, result)
 	if err != nil {
 		m.health.set(false)
-		m.opts.Log.Warn("watch failed", "turn", string(spec.TurnID), "error", err)
+		level := slog.LevelWarn
+		if status.Code(err) == codes.Canceled { // the Bridge ended it: the usual way
+			level = slog.LevelDebug
+		}
+		m.opts.Log.Log(ctx, level, "watch ended early", "turn", string(spec.TurnID), "error", err)
 	}
 	return err
 }
