@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent/claude"
@@ -67,7 +68,7 @@ func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, s
 }
 
 // followParent ends ctx when the Host is gone, even if somebody else still holds the write
-// end of our stdin (case M09).
+// end of our stdin (case M09). The returned function stops following and waits for that.
 func followParent(ctx context.Context, log *slog.Logger) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	gone, err := proc.WatchParent(ctx)
@@ -75,15 +76,16 @@ func followParent(ctx context.Context, log *slog.Logger) (context.Context, conte
 		log.Warn("the Host process cannot be watched; only the end of stdin ends this Bridge", "err", err)
 		return ctx, cancel
 	}
-	go func() { // ends with ctx, which its caller cancels
+	var following sync.WaitGroup
+	following.Go(func() {
 		select {
 		case <-gone:
 			log.Info("the Host process ended")
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
-	return ctx, cancel
+	})
+	return ctx, func() { cancel(); following.Wait() }
 }
 
 // bridge is the running parts of one Host Bridge.
