@@ -15,6 +15,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/proc"
+	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 )
 
 func newMark() string { return string(ids.NewAttempt()) }
@@ -177,9 +178,7 @@ func TestInputIsWholeWhateverBecomesOfTheStarter(t *testing.T) {
 		_ = starter.Wait()
 	}()
 	waitUntil(t, "program up", func() bool { _, err := os.Stat(up); return err == nil })
-	if err := starter.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze.Process(t, starter.Process.Pid)
 	if err := os.WriteFile(read, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

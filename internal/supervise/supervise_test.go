@@ -8,13 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/supervise"
+	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
@@ -118,7 +118,7 @@ func TestAFrozenMonitorIsFoundWithinTenSecondsWhileOthersWork(t *testing.T) {
 		}
 	}
 	frozen := status(s, "turn-1").PID
-	syscall.Kill(frozen, syscall.SIGSTOP)
+	freeze.Process(t, frozen)
 	begin := time.Now()
 
 	if err := s.Watch(t.Context(), spec("turn-3", "complete")); err != nil {
@@ -152,7 +152,7 @@ func TestAFrozenCallbackWorkerIsReplaced(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	frozen := status(s, "callbacks").PID
-	syscall.Kill(frozen, syscall.SIGSTOP)
+	freeze.Process(t, frozen)
 	begin := time.Now()
 	if _, err := s.Deliver(t.Context(), job("done")); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a delivery through a frozen worker: %v", err)
@@ -225,8 +225,8 @@ func TestStopIsBoundedWhateverHangs(t *testing.T) {
 	for _, w := range s.Status() {
 		pids = append(pids, w.PID)
 	}
-	syscall.Kill(status(s, "turn-1").PID, syscall.SIGSTOP)
-	syscall.Kill(status(s, "callbacks").PID, syscall.SIGSTOP)
+	freeze.Process(t, status(s, "turn-1").PID)
+	freeze.Process(t, status(s, "callbacks").PID)
 	begin := time.Now()
 	err := s.Stop(t.Context())
 	if d := time.Since(begin); d > 6*time.Second {
@@ -319,7 +319,7 @@ func TestAKilledBridgeLeavesNoWorker(t *testing.T) {
 		cmd.Process.Kill()
 		t.Fatalf("workers %v, %v", pids, err)
 	}
-	syscall.Kill(pids[1], syscall.SIGSTOP)
+	freeze.Process(t, pids[1])
 	begin := time.Now()
 	cmd.Process.Kill()
 	cmd.Wait()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
+	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 )
 
@@ -135,9 +136,7 @@ func TestAHangingServerIsNotSentForALoadAndUncertainForAKey(t *testing.T) {
 // pause stops a server until the end of the test.
 func pause(t *testing.T, s *faketmux.Server) {
 	t.Helper()
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze.Process(t, s.PID())
 	t.Cleanup(func() { syscall.Kill(s.PID(), syscall.SIGCONT) })
 }
 

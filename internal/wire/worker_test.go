@@ -18,6 +18,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/outbox"
+	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
@@ -234,7 +235,7 @@ func TestAStoppedWorkerIsNoticedAndEnded(t *testing.T) {
 	if err := m.Healthy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	syscall.Kill(m.PID(), syscall.SIGSTOP)
+	freeze.Process(t, m.PID())
 	if err := m.Healthy(t.Context()); !fault.Is(err, fault.Timeout) {
 		t.Errorf("health of a stopped worker is %v, want %s", err, fault.Timeout)
 	}
@@ -364,7 +365,7 @@ func TestAKilledBridgeLeavesNoWorker(t *testing.T) {
 		cmd.Process.Kill()
 		t.Fatal(err)
 	}
-	syscall.Kill(pids[0], syscall.SIGSTOP)
+	freeze.Process(t, pids[0])
 	begin := time.Now()
 	cmd.Process.Kill()
 	cmd.Wait()

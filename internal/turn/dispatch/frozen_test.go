@@ -9,6 +9,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
+	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 )
@@ -27,7 +28,7 @@ func TestATmuxThatHangsOnEnterIsUncertainAndEnterIsNeverPressedAgain(t *testing.
 	drafts := 0
 	r.agent.onDraft = func() {
 		if drafts++; drafts == 2 { // the draft is proved with this look; Enter is next
-			stop(syscall.SIGSTOP)
+			freeze.Process(t, pid)
 		}
 	}
 	defer stop(syscall.SIGCONT)
