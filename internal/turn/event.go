@@ -31,6 +31,7 @@ type Event struct {
 	Observation *Observation `json:"observation,omitempty"` // observed; Text is elided, see Journal
 	Reason      string       `json:"reason,omitempty"`
 	Message     string       `json:"message,omitempty"` // id of the notice that the event gave rise to
+	Answer      *Answer      `json:"answer,omitempty"`  // answer events
 }
 
 // Notice is what the Host must hear because of an event. The use case turns it into a
@@ -100,7 +101,17 @@ func Apply(t Turn, e Event) (Turn, error) {
 	case EvObserved:
 		t = applyObservation(t, e)
 	default:
-		return t, fmt.Errorf("turn %s: unknown event %q", t.ID, e.Kind)
+		next, known, err := applyAnswer(t, e)
+		if !known {
+			next, known, err = applyLife(t, e)
+		}
+		if err != nil {
+			return t, err
+		}
+		if !known {
+			return t, fmt.Errorf("turn %s: unknown event %q", t.ID, e.Kind)
+		}
+		t = next
 	}
 	t.Seq, t.UpdatedAt = e.Seq, e.At
 	return t, nil

@@ -81,13 +81,41 @@ type Prompt struct {
 	Approvable  bool           `json:"approvable"` // exactly one one-time "yes" is known, with its key
 	Reason      string         `json:"reason,omitempty"`
 	RequestID   string         `json:"request_id,omitempty"` // of a socket request
+	Step        *QuestionStep  `json:"step,omitempty"`       // set when the prompt is one step of a questionnaire
+	Manual      string         `json:"manual,omitempty"`     // why only a person can answer a question; "" when it can be answered here
 	Excerpt     string         `json:"excerpt,omitempty"`    // the prompt region, at most 4000 bytes, redacted
 }
 
 // PromptOption is one choice of a Prompt.
 type PromptOption struct {
-	Label   string `json:"label"`
-	Key     string `json:"key,omitempty"` // tmux key name or socket decision
-	OneTime bool   `json:"one_time"`      // grants only this request
-	Reject  bool   `json:"reject"`
+	Label       string `json:"label"`
+	Key         string `json:"key,omitempty"` // tmux key name or socket decision
+	OneTime     bool   `json:"one_time"`      // grants only this request
+	Reject      bool   `json:"reject"`
+	ID          string `json:"id,omitempty"`          // of a questionnaire's choice, unique in its step
+	Description string `json:"description,omitempty"` // below the label
+	FreeText    bool   `json:"free_text,omitempty"`   // choosing it opens a line for the answer's own words
+}
+
+// StepKind says how a step of a questionnaire is answered.
+type StepKind string
+
+const (
+	StepSingle   StepKind = "single_select"
+	StepFreeText StepKind = "free_text"
+	StepConfirm  StepKind = "confirm" // the last step: send all answers
+	StepMulti    StepKind = "multi_select"
+)
+
+// MaxSteps is the most steps of one questionnaire that are followed.
+const MaxSteps = 16
+
+// QuestionStep is the step of a questionnaire that an agent shows now.
+type QuestionStep struct {
+	ID     string   `json:"id"`               // stable while this step is shown
+	Header string   `json:"header,omitempty"` // a word or two
+	Text   string   `json:"text"`
+	Kind   StepKind `json:"kind"`
+	Index  int      `json:"index"` // from 1
+	Total  int      `json:"total"` // 0: not shown
 }

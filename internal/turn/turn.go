@@ -89,6 +89,12 @@ type Turn struct {
 	ThreadID     string `json:"native_thread_id,omitempty"`
 	NativeTurnID string `json:"native_turn_id,omitempty"`
 
+	Round             int       `json:"round,omitempty"`  // answers sent with respond: each is a submission of its own
+	Answer            *Answer   `json:"answer,omitempty"` // the newest answer to a prompt
+	CancelRequestedAt time.Time `json:"cancel_requested_at,omitzero"`
+	StopProved        bool      `json:"stop_proved,omitempty"` // the agent's own evidence shows that it stopped after the cancel
+	Renewals          int       `json:"renewals,omitempty"`
+
 	Prompt       *Prompt `json:"prompt,omitempty"`        // open now
 	LastPrompt   string  `json:"last_prompt,omitempty"`   // fingerprint told to the Host last
 	Trouble      string  `json:"trouble,omitempty"`       // newest evidence problem, code: detail

@@ -43,12 +43,17 @@ func promptToProto(p *turn.Prompt) *monitorv1.Prompt {
 	}
 	out := &monitorv1.Prompt{
 		Kind: string(p.Kind), Fingerprint: shown(p.Fingerprint), Title: shown(p.Title), Detail: shown(p.Detail),
-		Approvable: p.Approvable, Reason: shown(p.Reason), RequestId: shown(p.RequestID), Excerpt: shown(p.Excerpt),
+		Approvable: p.Approvable, Reason: shown(p.Reason), RequestId: shown(p.RequestID), Excerpt: shown(p.Excerpt), Manual: shown(p.Manual),
 	}
 	for _, o := range p.Options {
 		out.Options = append(out.Options, &monitorv1.PromptOption{
 			Label: shown(o.Label), Key: shown(o.Key), OneTime: o.OneTime, Reject: o.Reject,
+			Id: shown(o.ID), Description: shown(o.Description), FreeText: o.FreeText,
 		})
+	}
+	if st := p.Step; st != nil {
+		out.Step = &monitorv1.QuestionStep{Id: shown(st.ID), Header: shown(st.Header), Text: shown(st.Text), Kind: string(st.Kind),
+			Index: int32(st.Index), Total: int32(st.Total)}
 	}
 	return out
 }
@@ -59,10 +64,14 @@ func promptFromProto(p *monitorv1.Prompt) *turn.Prompt {
 	}
 	out := &turn.Prompt{
 		Kind: turn.PromptKind(p.Kind), Fingerprint: p.Fingerprint, Title: p.Title, Detail: p.Detail,
-		Approvable: p.Approvable, Reason: p.Reason, RequestID: p.RequestId, Excerpt: p.Excerpt,
+		Approvable: p.Approvable, Reason: p.Reason, RequestID: p.RequestId, Excerpt: p.Excerpt, Manual: p.Manual,
 	}
 	for _, o := range p.Options {
-		out.Options = append(out.Options, turn.PromptOption{Label: o.GetLabel(), Key: o.GetKey(), OneTime: o.GetOneTime(), Reject: o.GetReject()})
+		out.Options = append(out.Options, turn.PromptOption{Label: o.GetLabel(), Key: o.GetKey(), OneTime: o.GetOneTime(), Reject: o.GetReject(),
+			ID: o.GetId(), Description: o.GetDescription(), FreeText: o.GetFreeText()})
+	}
+	if st := p.Step; st != nil {
+		out.Step = &turn.QuestionStep{ID: st.Id, Header: st.Header, Text: st.Text, Kind: turn.StepKind(st.Kind), Index: int(st.Index), Total: int(st.Total)}
 	}
 	return out
 }

@@ -1128,16 +1128,19 @@ func (x *Observation) GetPrompt() *Prompt {
 }
 
 type Prompt struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Fingerprint   string                 `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
-	Title         string                 `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	Detail        string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
-	Options       []*PromptOption        `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty"`
-	Approvable    bool                   `protobuf:"varint,6,opt,name=approvable,proto3" json:"approvable,omitempty"`
-	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
-	RequestId     string                 `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Excerpt       string                 `protobuf:"bytes,9,opt,name=excerpt,proto3" json:"excerpt,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Kind        string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Fingerprint string                 `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	Title       string                 `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	Detail      string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	Options     []*PromptOption        `protobuf:"bytes,5,rep,name=options,proto3" json:"options,omitempty"`
+	Approvable  bool                   `protobuf:"varint,6,opt,name=approvable,proto3" json:"approvable,omitempty"`
+	Reason      string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	RequestId   string                 `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Excerpt     string                 `protobuf:"bytes,9,opt,name=excerpt,proto3" json:"excerpt,omitempty"`
+	Step        *QuestionStep          `protobuf:"bytes,10,opt,name=step,proto3" json:"step,omitempty"`
+	// Why only a person can answer; empty when it can be answered.
+	Manual        string `protobuf:"bytes,11,opt,name=manual,proto3" json:"manual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1235,19 +1238,121 @@ func (x *Prompt) GetExcerpt() string {
 	return ""
 }
 
+func (x *Prompt) GetStep() *QuestionStep {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *Prompt) GetManual() string {
+	if x != nil {
+		return x.Manual
+	}
+	return ""
+}
+
+// QuestionStep is one step of a questionnaire.
+type QuestionStep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Header        string                 `protobuf:"bytes,2,opt,name=header,proto3" json:"header,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Kind          string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	Index         int32                  `protobuf:"varint,5,opt,name=index,proto3" json:"index,omitempty"`
+	Total         int32                  `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuestionStep) Reset() {
+	*x = QuestionStep{}
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuestionStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuestionStep) ProtoMessage() {}
+
+func (x *QuestionStep) ProtoReflect() protoreflect.Message {
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuestionStep.ProtoReflect.Descriptor instead.
+func (*QuestionStep) Descriptor() ([]byte, []int) {
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *QuestionStep) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *QuestionStep) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
+func (x *QuestionStep) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *QuestionStep) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *QuestionStep) GetIndex() int32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *QuestionStep) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
 type PromptOption struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
 	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	OneTime       bool                   `protobuf:"varint,3,opt,name=one_time,json=oneTime,proto3" json:"one_time,omitempty"`
 	Reject        bool                   `protobuf:"varint,4,opt,name=reject,proto3" json:"reject,omitempty"`
+	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	Description   string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	FreeText      bool                   `protobuf:"varint,7,opt,name=free_text,json=freeText,proto3" json:"free_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PromptOption) Reset() {
 	*x = PromptOption{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1364,7 @@ func (x *PromptOption) String() string {
 func (*PromptOption) ProtoMessage() {}
 
 func (x *PromptOption) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1377,7 @@ func (x *PromptOption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptOption.ProtoReflect.Descriptor instead.
 func (*PromptOption) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{18}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PromptOption) GetLabel() string {
@@ -1299,6 +1404,27 @@ func (x *PromptOption) GetOneTime() bool {
 func (x *PromptOption) GetReject() bool {
 	if x != nil {
 		return x.Reject
+	}
+	return false
+}
+
+func (x *PromptOption) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PromptOption) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *PromptOption) GetFreeText() bool {
+	if x != nil {
+		return x.FreeText
 	}
 	return false
 }
@@ -1393,7 +1519,7 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x04code\x18\n" +
 	" \x01(\tR\x04code\x12\x16\n" +
 	"\x06detail\x18\v \x01(\tR\x06detail\x12.\n" +
-	"\x06prompt\x18\f \x01(\v2\x16.akk.monitor.v1.PromptR\x06prompt\"\x95\x02\n" +
+	"\x06prompt\x18\f \x01(\v2\x16.akk.monitor.v1.PromptR\x06prompt\"\xdf\x02\n" +
 	"\x06Prompt\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x12\x14\n" +
@@ -1406,12 +1532,25 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\b \x01(\tR\trequestId\x12\x18\n" +
-	"\aexcerpt\x18\t \x01(\tR\aexcerpt\"i\n" +
+	"\aexcerpt\x18\t \x01(\tR\aexcerpt\x120\n" +
+	"\x04step\x18\n" +
+	" \x01(\v2\x1c.akk.monitor.v1.QuestionStepR\x04step\x12\x16\n" +
+	"\x06manual\x18\v \x01(\tR\x06manual\"\x8a\x01\n" +
+	"\fQuestionStep\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06header\x18\x02 \x01(\tR\x06header\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05index\x18\x05 \x01(\x05R\x05index\x12\x14\n" +
+	"\x05total\x18\x06 \x01(\x05R\x05total\"\xb8\x01\n" +
 	"\fPromptOption\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x19\n" +
 	"\bone_time\x18\x03 \x01(\bR\aoneTime\x12\x16\n" +
-	"\x06reject\x18\x04 \x01(\bR\x06reject2\xda\x02\n" +
+	"\x06reject\x18\x04 \x01(\bR\x06reject\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\x12 \n" +
+	"\vdescription\x18\x06 \x01(\tR\vdescription\x12\x1b\n" +
+	"\tfree_text\x18\a \x01(\bR\bfreeText2\xda\x02\n" +
 	"\x0eMonitorService\x12P\n" +
 	"\tConfigure\x12 .akk.monitor.v1.ConfigureRequest\x1a!.akk.monitor.v1.ConfigureResponse\x12F\n" +
 	"\x05Watch\x12\x1c.akk.monitor.v1.WatchRequest\x1a\x1d.akk.monitor.v1.WatchResponse0\x01\x12V\n" +
@@ -1430,7 +1569,7 @@ func file_akk_monitor_v1_monitor_proto_rawDescGZIP() []byte {
 	return file_akk_monitor_v1_monitor_proto_rawDescData
 }
 
-var file_akk_monitor_v1_monitor_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_akk_monitor_v1_monitor_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_akk_monitor_v1_monitor_proto_goTypes = []any{
 	(*ConfigureRequest)(nil),      // 0: akk.monitor.v1.ConfigureRequest
 	(*ConfigureResponse)(nil),     // 1: akk.monitor.v1.ConfigureResponse
@@ -1450,45 +1589,47 @@ var file_akk_monitor_v1_monitor_proto_goTypes = []any{
 	(*Anchor)(nil),                // 15: akk.monitor.v1.Anchor
 	(*Observation)(nil),           // 16: akk.monitor.v1.Observation
 	(*Prompt)(nil),                // 17: akk.monitor.v1.Prompt
-	(*PromptOption)(nil),          // 18: akk.monitor.v1.PromptOption
-	nil,                           // 19: akk.monitor.v1.Anchor.ExtraEntry
-	(*v1.Handoff)(nil),            // 20: akk.handoff.v1.Handoff
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*QuestionStep)(nil),          // 18: akk.monitor.v1.QuestionStep
+	(*PromptOption)(nil),          // 19: akk.monitor.v1.PromptOption
+	nil,                           // 20: akk.monitor.v1.Anchor.ExtraEntry
+	(*v1.Handoff)(nil),            // 21: akk.handoff.v1.Handoff
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
 }
 var file_akk_monitor_v1_monitor_proto_depIdxs = []int32{
-	20, // 0: akk.monitor.v1.ConfigureRequest.handoff:type_name -> akk.handoff.v1.Handoff
+	21, // 0: akk.monitor.v1.ConfigureRequest.handoff:type_name -> akk.handoff.v1.Handoff
 	11, // 1: akk.monitor.v1.WatchRequest.ref:type_name -> akk.monitor.v1.AgentRef
 	15, // 2: akk.monitor.v1.WatchRequest.anchor:type_name -> akk.monitor.v1.Anchor
-	21, // 3: akk.monitor.v1.WatchRequest.entered_at:type_name -> google.protobuf.Timestamp
+	22, // 3: akk.monitor.v1.WatchRequest.entered_at:type_name -> google.protobuf.Timestamp
 	4,  // 4: akk.monitor.v1.WatchResponse.armed:type_name -> akk.monitor.v1.Armed
 	5,  // 5: akk.monitor.v1.WatchResponse.observation:type_name -> akk.monitor.v1.NumberedObservation
 	6,  // 6: akk.monitor.v1.WatchResponse.heartbeat:type_name -> akk.monitor.v1.Heartbeat
-	21, // 7: akk.monitor.v1.Armed.at:type_name -> google.protobuf.Timestamp
+	22, // 7: akk.monitor.v1.Armed.at:type_name -> google.protobuf.Timestamp
 	16, // 8: akk.monitor.v1.NumberedObservation.observation:type_name -> akk.monitor.v1.Observation
-	21, // 9: akk.monitor.v1.Heartbeat.at:type_name -> google.protobuf.Timestamp
-	21, // 10: akk.monitor.v1.MarkEnteredRequest.entered_at:type_name -> google.protobuf.Timestamp
+	22, // 9: akk.monitor.v1.Heartbeat.at:type_name -> google.protobuf.Timestamp
+	22, // 10: akk.monitor.v1.MarkEnteredRequest.entered_at:type_name -> google.protobuf.Timestamp
 	12, // 11: akk.monitor.v1.AgentRef.endpoint:type_name -> akk.monitor.v1.Endpoint
 	13, // 12: akk.monitor.v1.AgentRef.process:type_name -> akk.monitor.v1.Incarnation
 	14, // 13: akk.monitor.v1.Anchor.log:type_name -> akk.monitor.v1.LogMark
 	14, // 14: akk.monitor.v1.Anchor.candidates:type_name -> akk.monitor.v1.LogMark
-	19, // 15: akk.monitor.v1.Anchor.extra:type_name -> akk.monitor.v1.Anchor.ExtraEntry
-	21, // 16: akk.monitor.v1.Observation.at:type_name -> google.protobuf.Timestamp
+	20, // 15: akk.monitor.v1.Anchor.extra:type_name -> akk.monitor.v1.Anchor.ExtraEntry
+	22, // 16: akk.monitor.v1.Observation.at:type_name -> google.protobuf.Timestamp
 	14, // 17: akk.monitor.v1.Observation.log:type_name -> akk.monitor.v1.LogMark
 	17, // 18: akk.monitor.v1.Observation.prompt:type_name -> akk.monitor.v1.Prompt
-	18, // 19: akk.monitor.v1.Prompt.options:type_name -> akk.monitor.v1.PromptOption
-	0,  // 20: akk.monitor.v1.MonitorService.Configure:input_type -> akk.monitor.v1.ConfigureRequest
-	2,  // 21: akk.monitor.v1.MonitorService.Watch:input_type -> akk.monitor.v1.WatchRequest
-	7,  // 22: akk.monitor.v1.MonitorService.Acknowledge:input_type -> akk.monitor.v1.AcknowledgeRequest
-	9,  // 23: akk.monitor.v1.MonitorService.MarkEntered:input_type -> akk.monitor.v1.MarkEnteredRequest
-	1,  // 24: akk.monitor.v1.MonitorService.Configure:output_type -> akk.monitor.v1.ConfigureResponse
-	3,  // 25: akk.monitor.v1.MonitorService.Watch:output_type -> akk.monitor.v1.WatchResponse
-	8,  // 26: akk.monitor.v1.MonitorService.Acknowledge:output_type -> akk.monitor.v1.AcknowledgeResponse
-	10, // 27: akk.monitor.v1.MonitorService.MarkEntered:output_type -> akk.monitor.v1.MarkEnteredResponse
-	24, // [24:28] is the sub-list for method output_type
-	20, // [20:24] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	19, // 19: akk.monitor.v1.Prompt.options:type_name -> akk.monitor.v1.PromptOption
+	18, // 20: akk.monitor.v1.Prompt.step:type_name -> akk.monitor.v1.QuestionStep
+	0,  // 21: akk.monitor.v1.MonitorService.Configure:input_type -> akk.monitor.v1.ConfigureRequest
+	2,  // 22: akk.monitor.v1.MonitorService.Watch:input_type -> akk.monitor.v1.WatchRequest
+	7,  // 23: akk.monitor.v1.MonitorService.Acknowledge:input_type -> akk.monitor.v1.AcknowledgeRequest
+	9,  // 24: akk.monitor.v1.MonitorService.MarkEntered:input_type -> akk.monitor.v1.MarkEnteredRequest
+	1,  // 25: akk.monitor.v1.MonitorService.Configure:output_type -> akk.monitor.v1.ConfigureResponse
+	3,  // 26: akk.monitor.v1.MonitorService.Watch:output_type -> akk.monitor.v1.WatchResponse
+	8,  // 27: akk.monitor.v1.MonitorService.Acknowledge:output_type -> akk.monitor.v1.AcknowledgeResponse
+	10, // 28: akk.monitor.v1.MonitorService.MarkEntered:output_type -> akk.monitor.v1.MarkEnteredResponse
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_akk_monitor_v1_monitor_proto_init() }
@@ -1507,7 +1648,7 @@ func file_akk_monitor_v1_monitor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_akk_monitor_v1_monitor_proto_rawDesc), len(file_akk_monitor_v1_monitor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
