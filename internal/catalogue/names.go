@@ -20,3 +20,12 @@ var Names = []string{
 var Extended = []string{
 	"repair_model_control", "identify_foreground", "identify_and_send", "permission_options", "set_permissions",
 }
+
+// Order is every tool's whole name in its place.
+func Order() []string {
+	out := make([]string, 0, len(Names)+len(Extended))
+	for _, n := range append(append([]string{}, Names...), Extended...) {
+		out = append(out, Prefix+n)
+	}
+	return out
+}
