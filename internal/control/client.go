@@ -1,0 +1,126 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	controlv1 "github.com/agent-knock-knock/akk/proto/akk/control/v1"
+)
+
+// Answer is what came back from one Bridge's socket.
+type Answer struct {
+	BridgeID ids.BridgeID // from the socket's name
+	Socket   string
+	Description
+	// Err says why there is no Description: fault.NotFound when nobody listens any more (a
+	// Bridge that was killed), fault.Timeout when the Bridge does not answer.
+	Err error
+}
+
+// Ask asks every Bridge of this user that has a socket below base, in the order of their
+// ids, within askLimit each. No directory means no Bridge.
+func Ask(ctx context.Context, base string) ([]Answer, error) {
+	const op = "control.ask"
+	entries, err := os.ReadDir(base)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = dir(base)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, op, "cannot look for Bridges in %s", base)
+	}
+	var out []Answer
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), suffix); ok {
+			out = append(out, Answer{BridgeID: ids.BridgeID(id), Socket: filepath.Join(base, e.Name())})
+		}
+	}
+	if len(out) > maxBridges {
+		return nil, fault.New(fault.Invalid, op, "%s has %d sockets, at most %d are asked", base, len(out), maxBridges).WithHint("remove what is left of old Bridges")
+	}
+	slices.SortFunc(out, func(a, b Answer) int { return strings.Compare(string(a.BridgeID), string(b.BridgeID)) })
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxAtOnce)
+	for i := range out {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			out[i].Description, out[i].Err = ask(ctx, out[i].Socket)
+		})
+	}
+	wg.Wait()
+	return out, nil
+}
+
+func ask(ctx context.Context, socket string) (Description, error) {
+	const op = "control.ask"
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if err := listening(socket); err != nil {
+		return Description{}, err
+	}
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), // the file's permissions are the credential
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		return Description{}, fault.Wrap(err, fault.Internal, op, "cannot use %s", socket)
+	}
+	defer conn.Close()
+	h, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: controlv1.ControlService_ServiceDesc.ServiceName})
+	if err == nil && h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		err = fault.New(fault.Unavailable, op, "the Bridge says %s", h.GetStatus())
+	}
+	if err != nil {
+		return Description{}, fault.Wrap(err, fault.Timeout, op, "the Bridge does not answer within %s", askLimit).
+			WithHint("it may be frozen or starting; look at its process, and end it if it stays so")
+	}
+	p, err := controlv1.NewControlServiceClient(conn).Describe(ctx, &controlv1.DescribeRequest{})
+	if err != nil {
+		return Description{}, fault.Wrap(err, fault.Unavailable, op, "the Bridge does not describe itself").WithHint("it may be of another release")
+	}
+	return fromProto(p), nil
+}
+
+// listening tells a socket that a killed Bridge left from one that is served.
+func listening(socket string) error {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "control.ask", "cannot make a socket")
+	}
+	defer syscall.Close(fd)
+	switch err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: socket}); {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		return fault.Wrap(err, fault.NotFound, "control.ask", "the Bridge of %s is gone", filepath.Base(socket))
+	case err != nil:
+		return fault.Wrap(err, fault.Unavailable, "control.ask", "cannot connect to %s", socket)
+	}
+	return nil
+}
+
+// Sweep removes the sockets that killed Bridges left below base. It is called by a Bridge
+// that starts; a socket that somebody serves is never touched.
+func Sweep(base string) {
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(base, e.Name())
+		if strings.HasSuffix(e.Name(), suffix) && fault.Is(listening(path), fault.NotFound) {
+			_ = os.Remove(path) // another Bridge that starts may have been faster
+		}
+	}
+}

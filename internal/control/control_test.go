@@ -1,0 +1,131 @@
+package control_test
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/agent-knock-knock/akk/internal/control"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/supervise"
+	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
+)
+
+// childEnv makes the test binary a Bridge that only answers, until it is killed.
+const childEnv = "CONTROL_TEST_BASE"
+
+func TestMain(m *testing.M) {
+	if base := os.Getenv(childEnv); base != "" {
+		if _, err := control.Serve(base, "bridge-child", func() control.Description { return control.Description{BridgeID: "bridge-child"} }, slog.New(slog.DiscardHandler)); err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("up\n")
+		select {}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// base is a short path: socket paths have little room.
+func base(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "akkc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "b")
+}
+
+func TestABridgeDescribesItselfToItsUserOnly(t *testing.T) {
+	dir := base(t)
+	want := control.Description{BridgeID: "bridge-a", PID: 7, Version: "1.2.3", WireVersion: 1, Host: "h", HostVersion: "1.0.0", ProfileID: "p", ProfileRevision: "r",
+		ProfileFingerprint: "f", ProfileDrift: "it changed", StoreDir: "/s\xff", StoreWritable: true, StartedAt: time.Now(),
+		Workers: []supervise.WorkerStatus{{Name: "akk-monitor", Serves: "turn-1", PID: 9, Age: time.Minute, LastHeartbeat: time.Now(), Restarts: 2, Fingerprint: "f", State: supervise.StateServing, LastError: "it died"}}}
+	s, err := control.Serve(dir, "bridge-a", func() control.Description { return want }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, mode := range map[string]fs.FileMode{dir: 0o700, filepath.Join(dir, "bridge-a.sock"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v %v", path, info, err)
+		}
+	}
+	got, err := control.Ask(t.Context(), dir)
+	if err != nil || len(got) != 1 || got[0].Err != nil {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if diff := cmp.Diff(want, got[0].Description, cmpopts.EquateApproxTime(time.Microsecond), cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute })); diff != "" {
+		t.Error(diff)
+	}
+	s.Stop()
+	if got, err := control.Ask(t.Context(), dir); err != nil || len(got) != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestNoDirectoryMeansNoBridgeAndAPublicOneIsRefused(t *testing.T) {
+	dir := base(t)
+	if got, err := control.Ask(t.Context(), dir); err != nil || got != nil {
+		t.Errorf("%v %v", got, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.Ask(t.Context(), dir); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a directory that others may enter: %v", err)
+	}
+	if _, err := control.Serve(dir, "bridge-a", nil, nil); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a directory that others may enter: %v", err)
+	}
+	target := t.TempDir()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.Serve(dir, "bridge-a", nil, nil); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a link: %v", err)
+	}
+}
+
+// A Bridge that was killed is told from one that hangs, and only the first one's socket is
+// swept.
+func TestAKilledBridgeIsGoneAndAFrozenOneDoesNotAnswer(t *testing.T) {
+	dir := base(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	if _, err := out.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	freeze.Process(t, cmd.Process.Pid)
+	control.Sweep(dir)
+	if got, err := control.Ask(t.Context(), dir); err != nil || len(got) != 1 || !fault.Is(got[0].Err, fault.Timeout) {
+		t.Errorf("frozen: %+v %v", got, err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if got, err := control.Ask(t.Context(), dir); err != nil || len(got) != 1 || !fault.Is(got[0].Err, fault.NotFound) {
+		t.Errorf("killed: %+v %v", got, err)
+	}
+	control.Sweep(dir)
+	if got, err := control.Ask(t.Context(), dir); err != nil || len(got) != 0 {
+		t.Errorf("swept: %+v %v", got, err)
+	}
+}
