@@ -56,6 +56,13 @@ var (
 	Escape = Key{name: "Escape"}
 	CtrlC  = Key{name: "C-c"}
 	CtrlU  = Key{name: "C-u"}
+
+	// Within a dialog; BackTab is Shift+Tab.
+	Up      = Key{name: "Up"}
+	Down    = Key{name: "Down"}
+	Left    = Key{name: "Left"}
+	Right   = Key{name: "Right"}
+	BackTab = Key{name: "BTab"}
 )
 
 // Char is the key that types one printable character. Any other rune gives a Key that
