@@ -1,0 +1,52 @@
+package outboxsql
+
+import (
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/outbox"
+	"github.com/agent-knock-knock/akk/internal/store"
+)
+
+// MaxList is the most deliveries of one listing; each may carry a body of 256 KiB.
+const MaxList = 200
+
+// List returns the newest deliveries in one of the statuses, newest first; without a
+// status, all.
+func List(tx *store.Tx, statuses []outbox.Status, limit int) ([]Row, error) {
+	where, args := "", []any{}
+	for i, s := range statuses {
+		where += map[bool]string{true: "WHERE o.status IN (?", false: ", ?"}[i == 0]
+		args = append(args, s)
+	}
+	if where != "" {
+		where += ") "
+	}
+	return list(tx, where+"ORDER BY o.seq DESC LIMIT ?", append(args, min(limit, MaxList))...)
+}
+
+// Redrive stores one more attempt of a dead delivery, see [outbox.Redrive]. Its owner, or
+// the Bridge that takes over from it, sends it.
+func Redrive(tx *store.Tx, id ids.DeliveryID, checked bool) (Row, error) {
+	return operate(tx, id, func(d outbox.Delivery) (outbox.Delivery, error) { return outbox.Redrive(d, checked, tx.Now) })
+}
+
+// Discard gives a delivery up, see [outbox.Discard].
+func Discard(tx *store.Tx, id ids.DeliveryID) (Row, error) {
+	return operate(tx, id, func(d outbox.Delivery) (outbox.Delivery, error) { return outbox.Discard(d, tx.Now) })
+}
+
+func operate(tx *store.Tx, id ids.DeliveryID, rule func(outbox.Delivery) (outbox.Delivery, error)) (Row, error) {
+	row, err := Get(tx, id)
+	if err != nil {
+		return row, err
+	}
+	was := row.AttemptID
+	if row.Delivery, err = rule(row.Delivery); err != nil {
+		return row, err
+	}
+	ok, err := save(tx, row.Delivery, row.Owner, was)
+	if err == nil && !ok {
+		err = fault.New(fault.Conflict, "outboxsql.operate", "delivery %s changed meanwhile", id).WithHint("look at it again")
+	}
+	return row, err
+}
