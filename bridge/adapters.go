@@ -11,6 +11,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/delivery"
 	"github.com/agent-knock-knock/akk/internal/supervise"
+	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
@@ -19,6 +20,10 @@ import (
 type sink struct{ *dispatch.Service }
 
 var _ supervise.Sink = (*sink)(nil)
+
+func (s *sink) Observe(ctx context.Context, subject ids.SubjectID, o turn.Observation) error {
+	return s.Service.Observe(ctx, ids.TurnID(subject), o)
+}
 
 // monitors lets the use cases start monitors without knowing gRPC.
 type monitors struct{ s *supervise.Supervisor }
@@ -38,7 +43,7 @@ func (m monitors) Entered(ctx context.Context, id ids.TurnID, at time.Time) erro
 	return m.s.Entered(ctx, id, at)
 }
 
-func (m monitors) Forget(id ids.TurnID) { m.s.Forget(id) }
+func (m monitors) Forget(id ids.TurnID) { m.s.Forget(ids.SubjectID(id)) }
 
 // callbackWorker lets the pump deliver without knowing gRPC. A Profile that is not the one
 // that the Bridge started with runs no program.

@@ -24,6 +24,8 @@ type (
 	BindingID  string // binding-<16 hex>
 	AttemptID  string // attempt-<16 hex>
 	TerminalID string // terminal:v2:tmux:<agent>:<target>:<pid>
+	WatchID    string // terminal-watch-<uuid>
+	SubjectID  string // what a monitor serves: a TurnID or a WatchID
 )
 
 func stamped(prefix string, now time.Time) string {
@@ -50,6 +52,22 @@ func NewBinding() BindingID { return BindingID("binding-" + random(8)) }
 
 // NewAttempt mints the identity of one delivery attempt.
 func NewAttempt() AttemptID { return AttemptID("attempt-" + random(8)) }
+
+// NewWatch mints the id of a Terminal Watch: a random UUID behind its prefix.
+func NewWatch() WatchID {
+	b := make([]byte, 16)
+	rand.Read(b)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return WatchID(fmt.Sprintf("%s%x-%x-%x-%x-%x", watchPrefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:]))
+}
+
+const watchPrefix = "terminal-watch-"
+
+// Watch returns the Watch that a monitor's subject is, if it is one; otherwise it is a
+// Turn.
+func (s SubjectID) Watch() (WatchID, bool) {
+	return WatchID(s), strings.HasPrefix(string(s), watchPrefix)
+}
 
 // Derive returns prefix-<hex sha256> over the parts. Parts are length-prefixed, so that
 // ("ab","c") and ("a","bc") differ. The same parts always give the same id.

@@ -176,14 +176,14 @@ func (*sick) Deliver(s grpc.BidiStreamingServer[callbackv1.DeliverRequest, callb
 // sink is a Bridge's store of observations.
 type sink struct {
 	mu   sync.Mutex
-	seen map[ids.TurnID][]turn.Observation
+	seen map[ids.SubjectID][]turn.Observation
 	fail error
 	wait chan struct{} // Observe blocks until it is closed, whatever its context says
 }
 
-func newSink() *sink { return &sink{seen: map[ids.TurnID][]turn.Observation{}} }
+func newSink() *sink { return &sink{seen: map[ids.SubjectID][]turn.Observation{}} }
 
-func (s *sink) Observe(_ context.Context, id ids.TurnID, o turn.Observation) error {
+func (s *sink) Observe(_ context.Context, id ids.SubjectID, o turn.Observation) error {
 	if s.wait != nil {
 		<-s.wait
 	}
@@ -198,7 +198,7 @@ func (s *sink) Observe(_ context.Context, id ids.TurnID, o turn.Observation) err
 
 func (s *sink) set(err error) { s.mu.Lock(); s.fail = err; s.mu.Unlock() }
 
-func (s *sink) of(id ids.TurnID) []turn.Observation {
+func (s *sink) of(id ids.SubjectID) []turn.Observation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]turn.Observation(nil), s.seen[id]...)

@@ -100,7 +100,7 @@ func (w *watch) apply(m *wire.Monitor, queue <-chan wire.Event) error {
 		w.learn(e.Observation)
 		if err := m.Acknowledge(w.ctx, e.Number); err != nil && w.ctx.Err() == nil {
 			// A monitor that is not told waits; if it is dead, its stream says so.
-			w.sup.log.Debug("observation not acknowledged", "turn", string(w.turnID), "number", e.Number, "error", err)
+			w.sup.log.Debug("observation not acknowledged", "subject", string(w.subject), "number", e.Number, "error", err)
 		}
 		if e.Observation.Kind.Final() {
 			return nil
@@ -115,11 +115,11 @@ func (w *watch) store(o turn.Observation) error {
 		if w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
 		}
-		err := w.sup.cfg.Sink.Observe(w.ctx, w.turnID, o)
+		err := w.sup.cfg.Sink.Observe(w.ctx, w.subject, o)
 		if err == nil || fault.Is(err, fault.NotFound) {
 			return err
 		}
-		w.sup.log.Warn("observation not stored, tried again", "turn", string(w.turnID), "kind", string(o.Kind), "after", wait, "error", err)
+		w.sup.log.Warn("observation not stored, tried again", "subject", string(w.subject), "kind", string(o.Kind), "after", wait, "error", err)
 		t, stop := w.sup.clock.NewTimer(wait)
 		select {
 		case <-t:
@@ -129,7 +129,7 @@ func (w *watch) store(o turn.Observation) error {
 	}
 }
 
-// learn keeps what the next monitor of the Turn must know.
+// learn keeps what the next monitor must know.
 func (w *watch) learn(o turn.Observation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

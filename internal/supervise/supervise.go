@@ -1,5 +1,5 @@
 // Package supervise turns desired state into worker processes: one akk-monitor for each
-// Turn that is watched and one akk-callback for the Bridge. What dies is started again
+// Turn or Terminal Watch that is watched and one akk-callback for the Bridge. What dies is started again
 // with back-off, what hangs is found, killed and replaced, and no worker can hold up
 // another one or the Bridge's end.
 //
@@ -46,13 +46,13 @@ const (
 	startHold    = 2 * time.Second // after that a slow start no longer counts as one
 )
 
-// Sink takes what monitors see. Observe applies one observation of one Turn in one
+// Sink takes what monitors see. Observe applies one observation of one Turn or Watch in one
 // transaction; only after it returned nil is the observation acknowledged. An error is
 // not acknowledged and tried again, in order, but [fault.NotFound] says that nobody
-// wants to hear of the Turn any more. The same observation may come again after a
+// wants to hear of it any more. The same observation may come again after a
 // monitor was replaced.
 type Sink interface {
-	Observe(ctx context.Context, turnID ids.TurnID, o turn.Observation) error
+	Observe(ctx context.Context, subject ids.SubjectID, o turn.Observation) error
 }
 
 // Config is what a Supervisor works with. All but Clock and Env are required; Spawner and
@@ -81,7 +81,7 @@ type Supervisor struct {
 
 	mu      sync.Mutex // guards closed, watches and starting goroutines after Stop
 	closed  bool
-	watches map[ids.TurnID]*watch
+	watches map[ids.SubjectID]*watch
 }
 
 // New returns a Supervisor without workers. It ends by Stop; the end of ctx cancels its
@@ -96,7 +96,7 @@ func New(ctx context.Context, cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Log, lifeline: lifeline, group: lifecycle.NewGroup(ctx),
-		starts: make(chan struct{}, startsAtOnce), watches: map[ids.TurnID]*watch{},
+		starts: make(chan struct{}, startsAtOnce), watches: map[ids.SubjectID]*watch{},
 		options: wire.Options{
 			Spawner: cfg.Spawner, Lifeline: lifeline, Binaries: cfg.Binaries, RunDir: cfg.RunDir, Log: cfg.Log, Env: cfg.Env,
 		},
@@ -133,12 +133,12 @@ func (s *Supervisor) startSlot(ctx context.Context) (release func(), err error) 
 	return func() { t.Stop(); once() }, nil
 }
 
-// Watch starts a monitor for the Turn, or keeps the one that watches the same request,
-// and returns when it is armed, at most ArmLimit later. After an error the Turn is still
+// Watch starts a monitor for the Turn or Terminal Watch, or keeps the one that watches the same request,
+// and returns when it is armed, at most ArmLimit later. After an error it is still
 // wanted and its monitor is started again with back-off until Forget.
 func (s *Supervisor) Watch(ctx context.Context, spec wire.MonitorSpec) error {
 	s.mu.Lock()
-	w := s.watches[spec.TurnID]
+	w := s.watches[spec.Subject()]
 	if w == nil || !w.keep(spec) {
 		if w != nil {
 			w.cancel()
@@ -148,7 +148,7 @@ func (s *Supervisor) Watch(ctx context.Context, spec wire.MonitorSpec) error {
 			s.mu.Unlock()
 			return err
 		}
-		s.watches[spec.TurnID] = w
+		s.watches[spec.Subject()] = w
 	}
 	s.mu.Unlock()
 	return w.waitArmed(ctx)
@@ -159,7 +159,7 @@ func (s *Supervisor) Watch(ctx context.Context, spec wire.MonitorSpec) error {
 // starts.
 func (s *Supervisor) Entered(ctx context.Context, turnID ids.TurnID, at time.Time) error {
 	s.mu.Lock()
-	w := s.watches[turnID]
+	w := s.watches[ids.SubjectID(turnID)]
 	s.mu.Unlock()
 	if w == nil {
 		return fault.New(fault.NotFound, "supervise.entered", "no monitor watches %s", turnID)
@@ -167,13 +167,13 @@ func (s *Supervisor) Entered(ctx context.Context, turnID ids.TurnID, at time.Tim
 	return w.entered(ctx, at)
 }
 
-// Forget ends the Turn's monitor and does not wait for that. Forgetting what is not
+// Forget ends the subject's monitor and does not wait for that. Forgetting what is not
 // watched is no error.
-func (s *Supervisor) Forget(turnID ids.TurnID) {
+func (s *Supervisor) Forget(subject ids.SubjectID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w := s.watches[turnID]; w != nil {
-		delete(s.watches, turnID)
+	if w := s.watches[subject]; w != nil {
+		delete(s.watches, subject)
 		w.cancel()
 	}
 }
@@ -182,8 +182,8 @@ func (s *Supervisor) Forget(turnID ids.TurnID) {
 func (s *Supervisor) drop(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watches[w.turnID] == w {
-		delete(s.watches, w.turnID)
+	if s.watches[w.subject] == w {
+		delete(s.watches, w.subject)
 	}
 }
 
@@ -202,7 +202,7 @@ const (
 // WorkerStatus is one worker as doctor shows it. It holds no secret.
 type WorkerStatus struct {
 	Name          string // "akk-monitor", "akk-callback"
-	Serves        string // the Turn, or "callbacks"
+	Serves        string // the Turn or Watch, or "callbacks"
 	PID           int    // 0 while none runs
 	Age           time.Duration
 	LastHeartbeat time.Time
@@ -223,7 +223,7 @@ func (s *Supervisor) Status() []WorkerStatus {
 	s.mu.Unlock()
 	var out []WorkerStatus
 	for _, w := range watches {
-		out = append(out, w.record.status("akk-monitor", string(w.turnID), s.clock.Now(), s.cfg.Handoff.Fingerprint))
+		out = append(out, w.record.status("akk-monitor", string(w.subject), s.clock.Now(), s.cfg.Handoff.Fingerprint))
 	}
 	slices.SortFunc(out, func(a, b WorkerStatus) int { return strings.Compare(a.Serves, b.Serves) })
 	if s.callback.needed() {

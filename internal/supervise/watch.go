@@ -11,13 +11,13 @@ import (
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
-// watch keeps one Turn watched, through as many monitors as it takes.
+// watch keeps one Turn or Terminal Watch watched, through as many monitors as it takes.
 type watch struct {
-	sup    *Supervisor
-	turnID ids.TurnID
-	record *record
-	ctx    context.Context // ends with the watch
-	cancel context.CancelFunc
+	sup     *Supervisor
+	subject ids.SubjectID
+	record  *record
+	ctx     context.Context // ends with the watch
+	cancel  context.CancelFunc
 
 	mu      sync.Mutex
 	spec    wire.MonitorSpec // grows with what is stored, for the next monitor
@@ -26,14 +26,14 @@ type watch struct {
 
 func newWatch(s *Supervisor, spec wire.MonitorSpec) *watch {
 	ctx, cancel := context.WithCancel(s.group.Context())
-	return &watch{sup: s, turnID: spec.TurnID, record: newRecord(), ctx: ctx, cancel: cancel, spec: spec}
+	return &watch{sup: s, subject: spec.Subject(), record: newRecord(), ctx: ctx, cancel: cancel, spec: spec}
 }
 
 // keep reports whether this watch serves spec, and takes what spec knows better.
 func (w *watch) keep(spec wire.MonitorSpec) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	same := w.ctx.Err() == nil && w.spec.MessageID == spec.MessageID && w.spec.Ref.Process == spec.Ref.Process &&
+	same := w.ctx.Err() == nil && w.spec.MessageID == spec.MessageID && w.spec.Mode == spec.Mode && w.spec.Ref.Process == spec.Ref.Process &&
 		w.spec.Ref.Endpoint.Key() == spec.Ref.Endpoint.Key() && reflect.DeepEqual(w.spec.Anchor, spec.Anchor)
 	if same {
 		if !spec.EnteredAt.IsZero() {
@@ -72,15 +72,15 @@ func (w *watch) waitArmed(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-w.ctx.Done():
-			return fault.New(fault.Unavailable, op, "the watch of %s was ended", w.turnID)
+			return fault.New(fault.Unavailable, op, "the watch of %s was ended", w.subject)
 		case <-limit:
 			if last == nil {
 				last = fault.New(fault.Timeout, op, "the monitor was not armed in time")
 			}
-			return fault.Wrap(last, fault.Unavailable, op, "no monitor could be armed for %s", w.turnID).
+			return fault.Wrap(last, fault.Unavailable, op, "no monitor could be armed for %s", w.subject).
 				WithHint("nothing was typed; see doctor for the workers, then try again")
 		case <-ctx.Done():
-			return fault.Wrap(ctx.Err(), fault.Timeout, op, "the caller did not wait for the monitor of %s", w.turnID)
+			return fault.Wrap(ctx.Err(), fault.Timeout, op, "the caller did not wait for the monitor of %s", w.subject)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (w *watch) run(context.Context) {
 		}
 		w.record.failed(err)
 		d := back.next(w.sup.clock.Now().Sub(begin))
-		w.sup.log.Warn("monitor ended and is started again", "turn", string(w.turnID), "after", d, "error", err)
+		w.sup.log.Warn("monitor ended and is started again", "subject", string(w.subject), "after", d, "error", err)
 		t, stop := w.sup.clock.NewTimer(d)
 		select {
 		case <-t:

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	callbackv1 "github.com/agent-knock-knock/akk/proto/akk/callback/v1"
@@ -119,8 +120,38 @@ func TestZeroValuesSurviveTheWire(t *testing.T) {
 	}
 }
 
+// filledTurn is the spec of a Turn: what belongs to a Watch only is not set.
+func filledTurn(t *testing.T) MonitorSpec {
+	t.Helper()
+	s := filled[MonitorSpec](t)
+	s.WatchID, s.Mode = "", ""
+	return s
+}
+
+func TestAMonitorServesATurnOrAWatchForWhichNothingWasTyped(t *testing.T) {
+	watch := filled[MonitorSpec](t)
+	watch.TurnID, watch.Pasted, watch.EnteredAt, watch.Mode = "", "", time.Time{}, WatchTask
+	if err := watch.check(); err != nil || watch.Subject() != ids.SubjectID(watch.WatchID) {
+		t.Errorf("%s: %v", watch.Subject(), err)
+	}
+	for name, spoil := range map[string]func(*MonitorSpec){
+		"both":           func(s *MonitorSpec) { s.TurnID = "turn-1" },
+		"neither":        func(s *MonitorSpec) { s.WatchID = "" },
+		"typed text":     func(s *MonitorSpec) { s.Pasted = "x" },
+		"a pressed key":  func(s *MonitorSpec) { s.EnteredAt = time.Unix(1, 0) },
+		"unknown mode":   func(s *MonitorSpec) { s.Mode = "type_for_me" },
+		"mode of a turn": func(s *MonitorSpec) { s.TurnID, s.WatchID = "turn-1", "" },
+	} {
+		s := watch
+		spoil(&s)
+		if err := s.check(); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTextThatIsNotUTF8IsRefusedOrMadeReadable(t *testing.T) {
-	spec := filled[MonitorSpec](t)
+	spec := filledTurn(t)
 	spec.Ref.Cwd, spec.Ref.Endpoint.Socket = "/tmp/\xff", "/tmp/\xfe" // paths are bytes
 	spec.Ref.Title = "\xff title"                                     // for people only
 	back := specFromProto(through(t, specToProto(spec), &monitorv1.WatchRequest{}))
@@ -138,7 +169,7 @@ func TestTextThatIsNotUTF8IsRefusedOrMadeReadable(t *testing.T) {
 
 func TestMessagesOverTheirLimitsAreRefused(t *testing.T) {
 	long := string(make([]byte, maxPasted+1))
-	spec := filled[MonitorSpec](t)
+	spec := filledTurn(t)
 	spec.Pasted = long
 	job := filled[CallbackJob](t)
 	job.Event.Body = []byte(long)

@@ -30,7 +30,7 @@ type Event struct {
 	Serving     bool             // heartbeat: what its health service would answer
 }
 
-// Monitor is one akk-monitor that watches one Turn.
+// Monitor is one akk-monitor that serves one Turn or one Terminal Watch.
 type Monitor struct {
 	*worker
 	client      monitorv1.MonitorServiceClient

@@ -14,10 +14,22 @@ import (
 	monitorv1 "github.com/agent-knock-knock/akk/proto/akk/monitor/v1"
 )
 
-// MonitorSpec is everything a monitor needs to watch one Turn. It is kept as long as the
-// Turn is watched, so that a monitor that died is replaced by one that sees the same.
+// WatchMode says how the task of a Terminal Watch is followed.
+type WatchMode string
+
+// The modes of a Terminal Watch.
+const (
+	WatchTask     WatchMode = "exact_task"        // by the records of one native task
+	WatchActivity WatchMode = "terminal_activity" // by what screen and records say of the terminal
+)
+
+// MonitorSpec is everything a monitor needs to serve one Turn or one Terminal Watch. It is
+// kept as long as that is watched, so that a monitor that died is replaced by one that
+// sees the same.
 type MonitorSpec struct {
-	TurnID    ids.TurnID
+	TurnID    ids.TurnID    // "" for a Watch
+	WatchID   ids.WatchID   // "" for a Turn
+	Mode      WatchMode     // of a Watch; "" for a Turn
 	MessageID ids.MessageID // the request; another one is another watch
 	Ref       agent.Ref
 	Anchor    turn.Anchor
@@ -26,16 +38,31 @@ type MonitorSpec struct {
 	Pasted string
 	// EnteredAt is when Enter was pressed; zero before that.
 	EnteredAt time.Time
-	// Accepted says that the acceptance is stored already.
+	// Accepted says that the acceptance is stored already; of a Watch by activity, that
+	// activity was seen.
 	Accepted bool
 	// OpenPrompt is the fingerprint of the prompt that is stored as open, if any.
 	OpenPrompt string
 }
 
+// Subject is the Turn or Watch that the monitor serves.
+func (s MonitorSpec) Subject() ids.SubjectID {
+	if s.WatchID != "" {
+		return ids.SubjectID(s.WatchID)
+	}
+	return ids.SubjectID(s.TurnID)
+}
+
 func (s MonitorSpec) check() error {
 	const op = "wire.monitor_spec"
-	if s.TurnID == "" || s.Anchor.Agent == "" {
-		return fault.New(fault.Invalid, op, "a monitor needs a turn id and an anchor with its agent")
+	if (s.TurnID == "") == (s.WatchID == "") || s.Anchor.Agent == "" {
+		return fault.New(fault.Invalid, op, "a monitor needs a turn id or a watch id, and an anchor with its agent")
+	}
+	if known := s.Mode == WatchTask || s.Mode == WatchActivity; known != (s.WatchID != "") {
+		return fault.New(fault.Invalid, op, "%q is no mode of what is watched", shown(string(s.Mode)))
+	}
+	if s.WatchID != "" && (s.Pasted != "" || !s.EnteredAt.IsZero()) {
+		return fault.New(fault.Invalid, op, "nothing was typed for a Watch")
 	}
 	if s.Ref.Process.PID <= 0 || s.Ref.Endpoint.PaneID == "" {
 		return fault.New(fault.Invalid, op, "a monitor needs the agent's process and pane")
@@ -50,7 +77,7 @@ func (s MonitorSpec) check() error {
 		return fault.New(fault.Invalid, op, "the anchor has more than %d entries", maxEntries)
 	}
 	text := map[string]string{
-		"turn_id": string(s.TurnID), "message_id": string(s.MessageID), "pane_id": s.Ref.Endpoint.PaneID,
+		"turn_id": string(s.TurnID), "watch_id": string(s.WatchID), "message_id": string(s.MessageID), "pane_id": s.Ref.Endpoint.PaneID,
 		"pane_birth": s.Ref.Endpoint.PaneBirth, "birth": s.Ref.Process.Birth, "agent": s.Anchor.Agent,
 		"channel": string(s.Anchor.Channel), "thread_id": s.Anchor.ThreadID, "request_hash": s.Anchor.RequestHash,
 		"client_id": s.Anchor.ClientID, "open_prompt": s.OpenPrompt,
@@ -76,7 +103,7 @@ func specToProto(s MonitorSpec) *monitorv1.WatchRequest {
 			Cwd:     []byte(s.Ref.Cwd), Title: shown(s.Ref.Title),
 		},
 		Anchor: anchorToProto(s.Anchor), Pasted: s.Pasted, EnteredAt: timeToProto(s.EnteredAt),
-		Accepted: s.Accepted, OpenPrompt: s.OpenPrompt,
+		Accepted: s.Accepted, OpenPrompt: s.OpenPrompt, WatchId: string(s.WatchID), WatchMode: string(s.Mode),
 	}
 }
 
@@ -93,7 +120,7 @@ func specFromProto(p *monitorv1.WatchRequest) MonitorSpec {
 			Cwd:     string(p.GetRef().GetCwd()), Title: p.GetRef().GetTitle(),
 		},
 		Anchor: anchorFromProto(p.GetAnchor()), Pasted: p.GetPasted(), EnteredAt: timeFromProto(p.GetEnteredAt()),
-		Accepted: p.GetAccepted(), OpenPrompt: p.GetOpenPrompt(),
+		Accepted: p.GetAccepted(), OpenPrompt: p.GetOpenPrompt(), WatchID: ids.WatchID(p.GetWatchId()), Mode: WatchMode(p.GetWatchMode()),
 	}
 }
 

@@ -138,7 +138,7 @@ func (f *Feed) ended() (final bool) {
 	return f.final
 }
 
-// WatchFunc watches one Turn until its native turn ended or ctx did. It emits into feed
+// WatchFunc watches one Turn or Watch until its native turn ended or ctx did. It emits into feed
 // and beats it.
 type WatchFunc func(ctx context.Context, spec MonitorSpec, feed *Feed) error
 
@@ -187,7 +187,7 @@ func (m *monitorServer) Watch(r *monitorv1.WatchRequest, stream grpc.ServerStrea
 		if status.Code(err) == codes.Canceled { // the Bridge ended it: the usual way
 			level = slog.LevelDebug
 		}
-		m.opts.Log.Log(ctx, level, "watch ended early", "turn", string(spec.TurnID), "error", err)
+		m.opts.Log.Log(ctx, level, "watch ended early", "subject", string(spec.Subject()), "error", err)
 	}
 	return err
 }

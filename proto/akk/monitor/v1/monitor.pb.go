@@ -5,7 +5,7 @@
 // source: akk/monitor/v1/monitor.proto
 
 // Package akk.monitor.v1 is the contract between the Bridge and one akk-monitor. One
-// process serves one Turn. No message is larger than 4 MiB.
+// process serves one Turn or one Terminal Watch. No message is larger than 4 MiB.
 
 package monitorv1
 
@@ -116,11 +116,12 @@ func (x *ConfigureResponse) GetFingerprint() string {
 }
 
 type WatchRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	TurnId    string                 `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	MessageId string                 `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	Ref       *AgentRef              `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
-	Anchor    *Anchor                `protobuf:"bytes,4,opt,name=anchor,proto3" json:"anchor,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Exactly one of turn_id and watch_id is set.
+	TurnId    string    `protobuf:"bytes,1,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	MessageId string    `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	Ref       *AgentRef `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
+	Anchor    *Anchor   `protobuf:"bytes,4,opt,name=anchor,proto3" json:"anchor,omitempty"`
 	// The text as pasted, to compare with a draft; empty on a machine channel.
 	Pasted string `protobuf:"bytes,5,opt,name=pasted,proto3" json:"pasted,omitempty"`
 	// Unset while Enter was not pressed yet.
@@ -128,7 +129,11 @@ type WatchRequest struct {
 	// Acceptance is stored already.
 	Accepted bool `protobuf:"varint,7,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Fingerprint of the prompt that is stored as open, if any.
-	OpenPrompt    string `protobuf:"bytes,8,opt,name=open_prompt,json=openPrompt,proto3" json:"open_prompt,omitempty"`
+	OpenPrompt string `protobuf:"bytes,8,opt,name=open_prompt,json=openPrompt,proto3" json:"open_prompt,omitempty"`
+	// A Terminal Watch: read-only, of a task that a person started.
+	WatchId string `protobuf:"bytes,9,opt,name=watch_id,json=watchId,proto3" json:"watch_id,omitempty"`
+	// exact_task or terminal_activity; empty for a Turn.
+	WatchMode     string `protobuf:"bytes,10,opt,name=watch_mode,json=watchMode,proto3" json:"watch_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +220,20 @@ func (x *WatchRequest) GetAccepted() bool {
 func (x *WatchRequest) GetOpenPrompt() string {
 	if x != nil {
 		return x.OpenPrompt
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetWatchId() string {
+	if x != nil {
+		return x.WatchId
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetWatchMode() string {
+	if x != nil {
+		return x.WatchMode
 	}
 	return ""
 }
@@ -1437,7 +1456,7 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x10ConfigureRequest\x121\n" +
 	"\ahandoff\x18\x01 \x01(\v2\x17.akk.handoff.v1.HandoffR\ahandoff\"5\n" +
 	"\x11ConfigureResponse\x12 \n" +
-	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\"\xb2\x02\n" +
+	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\"\xec\x02\n" +
 	"\fWatchRequest\x12\x17\n" +
 	"\aturn_id\x18\x01 \x01(\tR\x06turnId\x12\x1d\n" +
 	"\n" +
@@ -1449,7 +1468,11 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"entered_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tenteredAt\x12\x1a\n" +
 	"\baccepted\x18\a \x01(\bR\baccepted\x12\x1f\n" +
 	"\vopen_prompt\x18\b \x01(\tR\n" +
-	"openPrompt\"\xcb\x01\n" +
+	"openPrompt\x12\x19\n" +
+	"\bwatch_id\x18\t \x01(\tR\awatchId\x12\x1d\n" +
+	"\n" +
+	"watch_mode\x18\n" +
+	" \x01(\tR\twatchMode\"\xcb\x01\n" +
 	"\rWatchResponse\x12-\n" +
 	"\x05armed\x18\x01 \x01(\v2\x15.akk.monitor.v1.ArmedH\x00R\x05armed\x12G\n" +
 	"\vobservation\x18\x02 \x01(\v2#.akk.monitor.v1.NumberedObservationH\x00R\vobservation\x129\n" +

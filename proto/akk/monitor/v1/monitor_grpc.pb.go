@@ -5,7 +5,7 @@
 // source: akk/monitor/v1/monitor.proto
 
 // Package akk.monitor.v1 is the contract between the Bridge and one akk-monitor. One
-// process serves one Turn. No message is larger than 4 MiB.
+// process serves one Turn or one Terminal Watch. No message is larger than 4 MiB.
 
 package monitorv1
 
@@ -32,7 +32,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MonitorService reads evidence of one Turn. It types nothing and stores nothing.
+// MonitorService reads evidence of one Turn or Watch. It types nothing and stores nothing.
 type MonitorServiceClient interface {
 	// Configure is the first call and is accepted once.
 	Configure(ctx context.Context, in *ConfigureRequest, opts ...grpc.CallOption) (*ConfigureResponse, error)
@@ -108,7 +108,7 @@ func (c *monitorServiceClient) MarkEntered(ctx context.Context, in *MarkEnteredR
 // All implementations must embed UnimplementedMonitorServiceServer
 // for forward compatibility.
 //
-// MonitorService reads evidence of one Turn. It types nothing and stores nothing.
+// MonitorService reads evidence of one Turn or Watch. It types nothing and stores nothing.
 type MonitorServiceServer interface {
 	// Configure is the first call and is accepted once.
 	Configure(context.Context, *ConfigureRequest) (*ConfigureResponse, error)
