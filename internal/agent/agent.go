@@ -136,10 +136,17 @@ type Submitter interface {
 	Submit(ctx context.Context, ref Ref, a turn.Anchor, clientID, text string) (Submission, error)
 }
 
+// Interrupter is implemented by an adapter whose agent has a machine channel that stops one
+// turn and nothing else. An error with the code [NotSubmitted] proves that the request was
+// never written, or that the agent refused it; after any other it may be on its way.
+type Interrupter interface {
+	Interrupt(ctx context.Context, ref Ref, a turn.Anchor, nativeTurnID string) error
+}
+
 // CodeIdleNoEnd is the code of an [turn.ObsTrouble]: the agent's records hold the request
 // and no end of its turn, and the agent says that it is idle. A request that is back in
 // the composer then proves that a person interrupted it before the first word.
-const CodeIdleNoEnd = "idle_without_end"
+const CodeIdleNoEnd = turn.CodeIdleNoEnd
 
 // NotSubmitted is the code of an error that proves that nothing reached the agent.
 const NotSubmitted fault.Code = "input_not_sent"

@@ -92,7 +92,7 @@ func Recover(t Turn, now time.Time) Plan {
 	case TextInjected:
 		return MarkUncertain(t, "the submission was cut off while the request was being typed; look at the terminal before sending again", now)
 	}
-	return Plan{Turn: t}
+	return recoverAnswer(t, now)
 }
 
 // CheckDeadlines stalls a Turn whose time is over. The hard deadline is asked first.
@@ -147,11 +147,14 @@ func Observe(t Turn, o Observation, now time.Time) Plan {
 	case ObsPrompt:
 		p.prompt(o, now)
 	case ObsPromptCleared:
-		if t.Prompt != nil {
+		if t.Prompt != nil || t.Answer.open() {
 			p.observe(o, "", now)
 		}
 	case ObsTrouble:
-		if t.Trouble != o.Code+": "+o.Detail {
+		switch {
+		case stopped(t, o):
+			p.cancelled(o, now)
+		case t.Trouble != o.Code+": "+o.Detail:
 			p.observe(o, "", now)
 		}
 	case ObsCompleted, ObsFailed, ObsInterrupted:
@@ -182,20 +185,14 @@ func (p *Plan) notAccepted(o Observation, now time.Time) {
 }
 
 func (p *Plan) prompt(o Observation, now time.Time) {
-	if o.Prompt == nil || (p.Turn.Prompt != nil && p.Turn.Prompt.Fingerprint == o.Prompt.Fingerprint) {
+	if !p.news(o) {
 		return
 	}
-	// A prompt that came back after it was cleared is told again only if it differs from
-	// the one told last: the screen may repaint (spec part 8.6).
-	told := p.Turn.LastPrompt == o.Prompt.Fingerprint
-	if told && p.Turn.Stage == Accepted {
+	if toldAlready(p.Turn, o.Prompt.Fingerprint, now) {
 		p.observe(o, "", now)
 		return
 	}
 	id := p.message("prompt", o.Prompt.Fingerprint)
-	if p.Turn.Stage != Accepted {
-		return // a prompt before our request started is not ours
-	}
 	p.observe(o, id, now)
 	p.Notices = append(p.Notices, promptNotice(p.Turn, id))
 }
@@ -204,9 +201,12 @@ func (p *Plan) prompt(o Observation, now time.Time) {
 var QuestionKinds = []string{"approval", "interaction"}
 
 // DropsQuestion reports whether what was asked before is pointless after the plan: the
-// prompt is gone or another one, or the Turn is over.
+// prompt is gone or another one, or the Turn is over. A close by a person erases nothing:
+// what was on its way may still be delivered (spec case 35).
 func (p Plan) DropsQuestion(before Turn) bool {
 	switch {
+	case p.Turn.Status == Closed:
+		return false
 	case before.Status.Blocking() && !p.Turn.Status.Blocking():
 		return true
 	case before.Prompt == nil:
@@ -241,6 +241,9 @@ func (p *Plan) end(o Observation, now time.Time) {
 		n.Type, n.Kind, n.Body = "done", "completion", completionBody(text, o)
 	case ObsInterrupted:
 		n.Type, n.Kind, n.Body = "error", "interrupted", interruptedBody(p.Turn, detail)
+		if p.Turn.Status == Cancelled {
+			n.Body = cancelledBody(p.Turn)
+		}
 	default:
 		n.Type, n.Kind, n.Body = "error", "failure", failureBody(p.Turn, code, detail)
 	}

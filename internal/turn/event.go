@@ -32,6 +32,7 @@ type Event struct {
 	Reason      string       `json:"reason,omitempty"`
 	Message     string       `json:"message,omitempty"` // id of the notice that the event gave rise to
 	Answer      *Answer      `json:"answer,omitempty"`  // answer events
+	Life        *Life        `json:"life,omitempty"`    // cancel, renew and close events
 }
 
 // Notice is what the Host must hear because of an event. The use case turns it into a
@@ -96,6 +97,7 @@ func Apply(t Turn, e Event) (Turn, error) {
 	case EvAdopted: // who owns the Turn is a column beside it, not part of its state
 	case EvClosed:
 		t.Status, t.Reason, t.EndedAt = Closed, e.Reason, e.At
+		t = applyClosed(t, e)
 	case EvUnheard:
 		t.LastPrompt = ""
 	case EvObserved:
@@ -118,7 +120,7 @@ func Apply(t Turn, e Event) (Turn, error) {
 }
 
 func applyObservation(t Turn, e Event) Turn {
-	o := e.Observation
+	o, pending := e.Observation, t.CancelPending()
 	if o.ThreadID != "" {
 		t.ThreadID = o.ThreadID
 	}
@@ -134,15 +136,9 @@ func applyObservation(t Turn, e Event) Turn {
 	case ObsNotAccepted:
 		t.Stage, t.Status, t.Reason = NotAccepted, Stalled, "the agent did not take the request; it is still a draft in the composer"
 	case ObsPrompt:
-		t.Prompt, t.LastPrompt, t.LastActivityAt = o.Prompt, o.Prompt.Fingerprint, e.At
-		if t.Status == WaitingForAgent {
-			t.Status = WaitingForController
-		}
+		t = promptShown(t, e)
 	case ObsPromptCleared:
-		t.Prompt, t.LastActivityAt = nil, e.At
-		if t.Status == WaitingForController {
-			t.Status = WaitingForAgent
-		}
+		t = promptCleared(t, e)
 	case ObsTrouble:
 		t.Trouble = o.Code + ": " + o.Detail
 	case ObsGone:
@@ -160,5 +156,5 @@ func applyObservation(t Turn, e Event) Turn {
 			t.Status, t.Reason = Idle, ""
 		}
 	}
-	return t
+	return applyStop(t, e, pending)
 }

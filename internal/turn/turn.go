@@ -94,15 +94,20 @@ type Turn struct {
 	CancelRequestedAt time.Time `json:"cancel_requested_at,omitzero"`
 	StopProved        bool      `json:"stop_proved,omitempty"` // the agent's own evidence shows that it stopped after the cancel
 	Renewals          int       `json:"renewals,omitempty"`
+	Cancel            *Cancel   `json:"cancel,omitempty"`      // the newest request to stop
+	RenewCall         string    `json:"renew_call,omitempty"`  // the tool call that renewed it last
+	Disposition       string    `json:"disposition,omitempty"` // why a close was more than giving up, see Close
 
-	Prompt       *Prompt `json:"prompt,omitempty"`        // open now
-	LastPrompt   string  `json:"last_prompt,omitempty"`   // fingerprint told to the Host last
-	Trouble      string  `json:"trouble,omitempty"`       // newest evidence problem, code: detail
-	ProcessGone  bool    `json:"process_gone,omitempty"`  // verified dead
-	AnswerBytes  int     `json:"answer_bytes,omitempty"`  // of the final text, before any cut
-	AnswerDigest string  `json:"answer_digest,omitempty"` // ids.TextHash of the final text
-	FinalMessage string  `json:"final_message,omitempty"` // message id of the outcome
-	Evidence     string  `json:"evidence,omitempty"`      // source of the outcome: rollout, socket, ...
+	Prompt     *Prompt `json:"prompt,omitempty"`      // open now
+	LastPrompt string  `json:"last_prompt,omitempty"` // fingerprint told to the Host last
+	// PromptGoneAt is when a prompt that nobody here answered left the screen last.
+	PromptGoneAt time.Time `json:"prompt_gone_at,omitzero"`
+	Trouble      string    `json:"trouble,omitempty"`       // newest evidence problem, code: detail
+	ProcessGone  bool      `json:"process_gone,omitempty"`  // verified dead
+	AnswerBytes  int       `json:"answer_bytes,omitempty"`  // of the final text, before any cut
+	AnswerDigest string    `json:"answer_digest,omitempty"` // ids.TextHash of the final text
+	FinalMessage string    `json:"final_message,omitempty"` // message id of the outcome
+	Evidence     string    `json:"evidence,omitempty"`      // source of the outcome: rollout, socket, ...
 
 	CreatedAt      time.Time     `json:"created_at"`
 	EnteredAt      time.Time     `json:"entered_at,omitzero"`

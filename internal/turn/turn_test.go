@@ -128,7 +128,7 @@ func TestDeadlinesStallAtTheBoundaryAndTheHardOneWins(t *testing.T) { // spec ca
 
 func TestAPromptIsToldOncePerFingerprint(t *testing.T) { // spec case 50
 	prompt := func(fp string) turn.Observation {
-		return turn.Observation{Kind: turn.ObsPrompt, Prompt: &turn.Prompt{Kind: turn.PromptApproval, Fingerprint: fp, Title: "Run it?"}}
+		return turn.Observation{Kind: turn.ObsPrompt, Prompt: &turn.Prompt{Kind: turn.PromptApproval, Fingerprint: fp, Title: "Run it?", Approvable: true}}
 	}
 	p := turn.Observe(accepted(t), prompt("a"), t0)
 	if p.Turn.Status != turn.WaitingForController || len(p.Notices) != 1 || !p.Notices[0].RequiresResponse {
@@ -214,21 +214,21 @@ func TestWithoutLimitsThereIsNoDeadline(t *testing.T) {
 }
 
 func TestAClosedTurnFreesItsTerminalAndHearsNoMore(t *testing.T) {
-	if _, err := turn.Close(reserved(), "", t0); !fault.Is(err, turn.CodeNotAllowed) {
+	if _, err := turn.Close(reserved(), turn.Closing{Reason: ""}, t0); !fault.Is(err, turn.CodeNotAllowed) {
 		t.Errorf("a submission in flight was closed: %v", err)
 	}
-	p, err := turn.Close(accepted(t), "", t0)
+	p, err := turn.Close(accepted(t), turn.Closing{Reason: ""}, t0)
 	if err != nil || p.Turn.Status.Blocking() || p.Turn.Reason == "" {
 		t.Fatalf("%+v %v", p.Turn, err)
 	}
-	sent, err := turn.Close(entered(t), "", t0)
+	sent, err := turn.Close(entered(t), turn.Closing{Reason: ""}, t0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if late := turn.MarkUncertain(sent.Turn, "why", t0); len(late.Events) != 0 {
 		t.Error("a late failure of the input reopened a closed Turn")
 	}
-	if again, err := turn.Close(p.Turn, "again", t0); err != nil || len(again.Events) != 0 {
+	if again, err := turn.Close(p.Turn, turn.Closing{Reason: "again"}, t0); err != nil || len(again.Events) != 0 {
 		t.Errorf("closed twice: %+v %v", again, err)
 	}
 	if late := turn.Observe(p.Turn, turn.Observation{Kind: turn.ObsCompleted, NativeTurnID: "n1", Text: "late"}, t0); len(late.Events) != 0 {
@@ -299,7 +299,7 @@ func TestAnyStoryKeepsThePromises(t *testing.T) {
 					take(turn.CheckDeadlines(cur, now))
 				}
 			case 3:
-				if p, err := turn.Close(cur, "enough", now); err == nil && rapid.IntRange(0, 9).Draw(t, "close") == 0 {
+				if p, err := turn.Close(cur, turn.Closing{Reason: "enough"}, now); err == nil && rapid.IntRange(0, 9).Draw(t, "close") == 0 {
 					take(p)
 				} else {
 					take(turn.MarkUncertain(cur, "why", now))

@@ -33,6 +33,8 @@ type scripted struct {
 	pending  []appserver.Message
 	onStart  func(params json.RawMessage) (result any, rpc *appserver.Error, drop bool)
 	listener net.Listener
+
+	onInterrupt func(params json.RawMessage) (result any, rpc *appserver.Error, drop bool)
 }
 
 func newScripted(t *testing.T, threads ...appserver.Thread) *scripted {
@@ -120,6 +122,13 @@ func (s *scripted) handle(ctx context.Context, ws *websocket.Conn, m appserver.M
 				rpc = &appserver.Error{Code: -32600, Message: "no rollout found"}
 			}
 			s.conns[ws] = rpc == nil
+		}
+	case "turn/interrupt":
+		if s.onInterrupt != nil {
+			var drop bool
+			if result, rpc, drop = s.onInterrupt(m.Params); drop {
+				return false
+			}
 		}
 	case "turn/start":
 		if s.onStart != nil {

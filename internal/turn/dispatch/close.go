@@ -35,7 +35,7 @@ func (s *Service) Close(ctx context.Context, id ids.TurnID, reason string) (Clos
 	var before turn.Status
 	t, err := s.change(ctx, id, func(t turn.Turn, now time.Time) (turn.Plan, error) {
 		before = t.Status
-		return turn.Close(t, redact.Line(redact.String(reason), reasonLength), now)
+		return turn.Close(t, turn.Closing{Reason: redact.Line(redact.String(reason), reasonLength)}, now)
 	})
 	if fault.Is(err, turn.CodeStaleOwner) {
 		return CloseResult{}, fault.Wrap(err, fault.Conflict, op, "turn %s belongs to another Bridge that runs", id).WithHint("close it there, or end that Bridge first")

@@ -101,6 +101,7 @@ const (
 	MThreadRead    = "thread/read"
 	MThreadResume  = "thread/resume"
 	MTurnStart     = "turn/start"
+	MTurnInterrupt = "turn/interrupt"
 	NTurnCompleted = "turn/completed"
 	NItemStarted   = "item/started"
 	NItemCompleted = "item/completed"
