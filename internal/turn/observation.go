@@ -95,6 +95,9 @@ type PromptOption struct {
 	ID          string `json:"id,omitempty"`          // of a questionnaire's choice, unique in its step
 	Description string `json:"description,omitempty"` // below the label
 	FreeText    bool   `json:"free_text,omitempty"`   // choosing it opens a line for the answer's own words
+	// Keys are all keys in their order, where one does not do it; Key is then "". They start
+	// from where the marker stands now: press those of the live screen, never remembered ones.
+	Keys []string `json:"keys,omitempty"`
 }
 
 // StepKind says how a step of a questionnaire is answered.
@@ -102,8 +105,8 @@ type StepKind string
 
 const (
 	StepSingle   StepKind = "single_select"
-	StepFreeText StepKind = "free_text"
-	StepConfirm  StepKind = "confirm" // the last step: send all answers
+	StepFreeText StepKind = "free_text" // the line for own words is open: paste, then Enter
+	StepConfirm  StepKind = "confirm"   // the last step: send all answers
 	StepMulti    StepKind = "multi_select"
 )
 

@@ -48,7 +48,7 @@ func promptToProto(p *turn.Prompt) *monitorv1.Prompt {
 	for _, o := range p.Options {
 		out.Options = append(out.Options, &monitorv1.PromptOption{
 			Label: shown(o.Label), Key: shown(o.Key), OneTime: o.OneTime, Reject: o.Reject,
-			Id: shown(o.ID), Description: shown(o.Description), FreeText: o.FreeText,
+			Id: shown(o.ID), Description: shown(o.Description), FreeText: o.FreeText, Keys: allShown(o.Keys),
 		})
 	}
 	if st := p.Step; st != nil {
@@ -68,10 +68,18 @@ func promptFromProto(p *monitorv1.Prompt) *turn.Prompt {
 	}
 	for _, o := range p.Options {
 		out.Options = append(out.Options, turn.PromptOption{Label: o.GetLabel(), Key: o.GetKey(), OneTime: o.GetOneTime(), Reject: o.GetReject(),
-			ID: o.GetId(), Description: o.GetDescription(), FreeText: o.GetFreeText()})
+			ID: o.GetId(), Description: o.GetDescription(), FreeText: o.GetFreeText(), Keys: o.GetKeys()})
 	}
 	if st := p.Step; st != nil {
 		out.Step = &turn.QuestionStep{ID: st.Id, Header: st.Header, Text: st.Text, Kind: turn.StepKind(st.Kind), Index: int(st.Index), Total: int(st.Total)}
+	}
+	return out
+}
+
+func allShown(list []string) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, shown(s))
 	}
 	return out
 }

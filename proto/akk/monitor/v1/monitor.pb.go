@@ -1357,14 +1357,16 @@ func (x *QuestionStep) GetTotal() int32 {
 }
 
 type PromptOption struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	OneTime       bool                   `protobuf:"varint,3,opt,name=one_time,json=oneTime,proto3" json:"one_time,omitempty"`
-	Reject        bool                   `protobuf:"varint,4,opt,name=reject,proto3" json:"reject,omitempty"`
-	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
-	Description   string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
-	FreeText      bool                   `protobuf:"varint,7,opt,name=free_text,json=freeText,proto3" json:"free_text,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Label       string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Key         string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	OneTime     bool                   `protobuf:"varint,3,opt,name=one_time,json=oneTime,proto3" json:"one_time,omitempty"`
+	Reject      bool                   `protobuf:"varint,4,opt,name=reject,proto3" json:"reject,omitempty"`
+	Id          string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	Description string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	FreeText    bool                   `protobuf:"varint,7,opt,name=free_text,json=freeText,proto3" json:"free_text,omitempty"`
+	// All keys in their order, where one key does not do it.
+	Keys          []string `protobuf:"bytes,8,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1446,6 +1448,13 @@ func (x *PromptOption) GetFreeText() bool {
 		return x.FreeText
 	}
 	return false
+}
+
+func (x *PromptOption) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
 }
 
 var File_akk_monitor_v1_monitor_proto protoreflect.FileDescriptor
@@ -1565,7 +1574,7 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x12\n" +
 	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05index\x18\x05 \x01(\x05R\x05index\x12\x14\n" +
-	"\x05total\x18\x06 \x01(\x05R\x05total\"\xb8\x01\n" +
+	"\x05total\x18\x06 \x01(\x05R\x05total\"\xcc\x01\n" +
 	"\fPromptOption\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x19\n" +
@@ -1573,7 +1582,8 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x06reject\x18\x04 \x01(\bR\x06reject\x12\x0e\n" +
 	"\x02id\x18\x05 \x01(\tR\x02id\x12 \n" +
 	"\vdescription\x18\x06 \x01(\tR\vdescription\x12\x1b\n" +
-	"\tfree_text\x18\a \x01(\bR\bfreeText2\xda\x02\n" +
+	"\tfree_text\x18\a \x01(\bR\bfreeText\x12\x12\n" +
+	"\x04keys\x18\b \x03(\tR\x04keys2\xda\x02\n" +
 	"\x0eMonitorService\x12P\n" +
 	"\tConfigure\x12 .akk.monitor.v1.ConfigureRequest\x1a!.akk.monitor.v1.ConfigureResponse\x12F\n" +
 	"\x05Watch\x12\x1c.akk.monitor.v1.WatchRequest\x1a\x1d.akk.monitor.v1.WatchResponse0\x01\x12V\n" +
