@@ -18,7 +18,7 @@ type Options struct {
 	Env func(pid int, name string) (string, bool, error)
 	// Alive reports whether exactly this start of a process runs.
 	Alive func(turn.Incarnation) (bool, error)
-	// Process reads one process; it is asked for the executable's path only.
+	// Process reads one process; it is asked for the executable's path and the arguments.
 	Process func(pid int) (procinfo.Process, error)
 }
 

@@ -24,7 +24,7 @@ func (a *Adapter) Anchor(ctx context.Context, ref agent.Ref, n agent.Native, tex
 		RequestHash: ids.TextHash(text), ClientID: clientID,
 		Extra: map[string]string{extraCanonical: ids.TextHash(transcript.Canonical(text)), extraVersion: n.Version},
 	}
-	for _, k := range []string{extraConfigDir, extraStatus, extraTranscript, extraProjectDir} {
+	for _, k := range []string{extraConfigDir, extraStatus, extraTranscript, extraProjectDir, extraEvents} {
 		if v := n.Extra[k]; v != "" {
 			an.Extra[k] = v
 		}

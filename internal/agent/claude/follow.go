@@ -68,6 +68,7 @@ type follower struct {
 	done    bool // a final observation was emitted
 
 	status    statusView
+	hooks     hookView
 	lastGrow  time.Time
 	lastNoise time.Time // of the last activity observation of the transcript
 	noise     bool      // there is activity that was not reported yet
@@ -80,7 +81,7 @@ func newFollower(a *Adapter, ref agent.Ref, an turn.Anchor, emit func(turn.Obser
 	}
 	f := &follower{
 		a: a, ref: ref, anchor: an, emit: emit, known: map[string]bool{},
-		want: transcript.Wanted{Thread: an.ThreadID, Exact: an.RequestHash, Canonical: an.Extra[extraCanonical]},
+		want: wantedOf(an),
 	}
 	f.lastGrow = a.clock.Now()
 	switch {
@@ -116,8 +117,10 @@ func (f *follower) directories() []string {
 	if !f.bound {
 		out = append(out, f.anchor.Extra[extraProjectDir])
 	}
-	if p := f.anchor.Extra[extraStatus]; p != "" {
-		out = append(out, filepath.Dir(p))
+	for _, key := range []string{extraStatus, extraEvents} {
+		if p := f.anchor.Extra[key]; p != "" {
+			out = append(out, filepath.Dir(p))
+		}
 	}
 	return out
 }
@@ -206,7 +209,7 @@ func (f *follower) concerns(e fsnotify.Event) bool {
 	if e.Op.Has(fsnotify.Remove) || e.Op.Has(fsnotify.Rename) {
 		f.watch.forget(e.Name)
 	}
-	if f.known[e.Name] || e.Name == f.anchor.Extra[extraStatus] {
+	if f.known[e.Name] || e.Name == f.anchor.Extra[extraStatus] || e.Name == f.anchor.Extra[extraEvents] {
 		return true
 	}
 	if e.Op.Has(fsnotify.Create) && filepath.Ext(e.Name) == "" {
@@ -218,6 +221,9 @@ func (f *follower) concerns(e fsnotify.Event) bool {
 // scan reads everything that is new and says what it proves.
 func (f *follower) scan() error {
 	if err := f.scanStatus(); err != nil {
+		return err
+	}
+	if err := f.scanHooks(); err != nil {
 		return err
 	}
 	if err := f.scanStreams(); err != nil || f.done {

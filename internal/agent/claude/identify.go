@@ -25,6 +25,7 @@ const (
 	extraProjectDir = "project_dir"   // where transcripts of the directory are
 	extraCanonical  = "request_canon" // hash of the request in canonical form
 	extraVersion    = "version"
+	extraEvents     = "hook_events" // where its hooks write, when it has hooks of ours
 )
 
 // Identify reads the status file of ref's process and finds its transcript. Without a
@@ -47,6 +48,9 @@ func (a *Adapter) Identify(ctx context.Context, ref agent.Ref) (agent.Native, er
 			extraStatus:     filepath.Join(dir, known.SessionsDir, fmt.Sprintf("%d.json", ref.Process.PID)),
 			extraProjectDir: projectDir(dir, ref.Cwd),
 		},
+	}
+	if events := a.hookEvents(ref.Process.PID); events != "" {
+		n.Extra[extraEvents] = events
 	}
 	s, err := a.readWholeStatus(ctx, n.Extra[extraStatus])
 	if err != nil {

@@ -32,7 +32,7 @@ func (f *fileWatch) extend() {
 		return
 	}
 	for _, dir := range f.wanted {
-		for d := dir; len(d) >= len(f.stop) && d != "/" && d != "."; d = filepath.Dir(d) {
+		for d := dir; (d == dir || len(d) >= len(f.stop)) && d != "/" && d != "."; d = filepath.Dir(d) {
 			if f.active[d] {
 				break
 			}

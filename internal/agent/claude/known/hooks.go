@@ -10,6 +10,9 @@ const (
 	HookPermission = "PermissionRequest" // what it prints may decide: ours prints nothing
 )
 
+// SettingsFlag names a further settings file on the command line (2.1.100–2.1.332).
+const SettingsFlag = "--settings"
+
 // The files of a pane that was started with hooks: the settings file, as its process's
 // arguments name it, and beside it the file to which the hooks write a line each.
 const (
