@@ -39,6 +39,8 @@ type Options struct {
 	Env func(pid int, name string) (value string, ok bool, err error)
 	// OpenFiles lists the regular files that a process holds open.
 	OpenFiles func(ctx context.Context, pid int) ([]procinfo.File, error)
+	// Processes lists the processes of this machine, with Args.
+	Processes func(ctx context.Context) ([]procinfo.Process, error)
 }
 
 // Adapter implements [agent.Adapter] and [agent.Submitter]. It is safe for concurrent
@@ -48,6 +50,7 @@ type Adapter struct {
 	read      func(pid int) (procinfo.Process, error)
 	env       func(pid int, name string) (string, bool, error)
 	openFiles func(ctx context.Context, pid int) ([]procinfo.File, error)
+	processes func(ctx context.Context) ([]procinfo.Process, error)
 
 	servers  appserver.Cache
 	mu       sync.Mutex
@@ -61,7 +64,7 @@ var (
 
 // New returns the adapter.
 func New(o Options) *Adapter {
-	a := &Adapter{clock: o.Clock, read: o.Read, env: o.Env, openFiles: o.OpenFiles, versions: map[string]string{}}
+	a := &Adapter{clock: o.Clock, read: o.Read, env: o.Env, openFiles: o.OpenFiles, processes: o.Processes, versions: map[string]string{}}
 	if a.clock == nil {
 		a.clock = clock.System{}
 	}
@@ -74,7 +77,18 @@ func New(o Options) *Adapter {
 	if a.openFiles == nil {
 		a.openFiles = procinfo.OpenFiles
 	}
+	if a.processes == nil {
+		a.processes = allProcesses
+	}
 	return a
+}
+
+func allProcesses(ctx context.Context) ([]procinfo.Process, error) {
+	table, err := procinfo.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return table.All(), nil
 }
 
 // Kind returns [Kind].
@@ -180,7 +194,7 @@ func commandLike(t string) bool { return !strings.Contains(firstWord(t)[1:], "/"
 // only a part, as a composer higher than the pane does, is MatchUnknown.
 func (a *Adapter) DraftMatches(s agent.Screen, pasted string) agent.Match {
 	switch {
-	case s.State == agent.ScreenDialog || s.State == agent.ScreenApproval:
+	case (s.State == agent.ScreenDialog || s.State == agent.ScreenApproval) && !s.OwnWords():
 		return agent.MatchUnknown // Enter would go to the dialog
 	case s.Composer == agent.ComposerEmpty:
 		return agent.MatchNo

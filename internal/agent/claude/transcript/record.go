@@ -193,6 +193,10 @@ func (r Record) humanPrompt() (string, bool) {
 	return text, true
 }
 
+// HumanPrompt returns the text of a prompt that a person or a paste submitted, and whether
+// r is one. What the program writes for itself is none.
+func (r Record) HumanPrompt() (string, bool) { return r.humanPrompt() }
+
 func (o origin) human() bool { return o.Kind == "" || o.Kind == known.OriginHuman }
 
 // absorbedPrompt returns the text of a prompt that was typed during a tool call and was

@@ -232,11 +232,16 @@ func parseMeta(r Record, payload json.RawMessage) (Record, error) {
 		return Record{}, fault.Wrap(err, CodeBadRecord, "codex.parse_record", "the session record has fields of an unknown type")
 	}
 	r.Kind, r.Meta = Session, Meta{ID: m.ID, Cwd: m.Cwd, Version: m.Version}
-	source := StringOf(m.ThreadSource)
-	// A thread of a person says source "cli" or "vscode" (through the daemon); a helper's
-	// source is an object, or its thread_source is another word than "user".
-	r.Meta.Sub = len(m.Source) > 0 && m.Source[0] == '{' || source != "" && source != "user"
+	r.Meta.Sub = Helper(m.Source, m.ThreadSource)
 	return r, nil
+}
+
+// Helper reports, by the two members of the first line, a thread that is not a person's. A
+// thread of a person says source "cli" or "vscode" (through the daemon); a helper's source
+// is an object, or its thread_source is another word than "user".
+func Helper(source, threadSource json.RawMessage) bool {
+	word := StringOf(threadSource)
+	return len(source) > 0 && source[0] == '{' || word != "" && word != "user"
 }
 
 // ContentText joins the text parts of a message, or takes a bare string.
