@@ -23,9 +23,11 @@ type (
 	BridgeID   string // bridge-<16 hex>
 	BindingID  string // binding-<16 hex>
 	AttemptID  string // attempt-<16 hex>
-	TerminalID string // terminal:v2:tmux:<agent>:<target>:<pid>
-	WatchID    string // terminal-watch-<uuid>
-	SubjectID  string // what a monitor serves: a TurnID or a WatchID
+	// TransitionID is transition-<16 hex>.
+	TransitionID string
+	TerminalID   string // terminal:v2:tmux:<agent>:<target>:<pid>
+	WatchID      string // terminal-watch-<uuid>
+	SubjectID    string // what a monitor serves: a TurnID or a WatchID
 )
 
 func stamped(prefix string, now time.Time) string {
@@ -68,6 +70,9 @@ const watchPrefix = "terminal-watch-"
 func (s SubjectID) Watch() (WatchID, bool) {
 	return WatchID(s), strings.HasPrefix(string(s), watchPrefix)
 }
+
+// NewTransition mints the identity of one change of a terminal's native thread.
+func NewTransition() TransitionID { return TransitionID("transition-" + random(8)) }
 
 // Derive returns prefix-<hex sha256> over the parts. Parts are length-prefixed, so that
 // ("ab","c") and ("a","bc") differ. The same parts always give the same id.
