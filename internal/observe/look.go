@@ -51,7 +51,7 @@ func (w *watch) look(ctx context.Context) (news bool, err error) {
 
 // unsent: a draft is the request only when it is so to the letter.
 func (w *watch) unsent(s agent.Screen) bool {
-	return w.adapter.DraftMatches(s, w.spec.Pasted) == agent.MatchYes
+	return s.State != agent.ScreenDialog && w.adapter.DraftMatches(s, w.spec.Pasted) == agent.MatchYes
 }
 
 // back: the records say already that the turn ran and is over, so that a draft which the

@@ -191,9 +191,12 @@ var ApprovalMarkers = []*pattern.Pattern{
 }
 
 var (
-	OptionLine     = pattern.New(`^(\s*)(?:› )?\s*(\d{1,2})\. (\S.*)$`)
-	OptionKey      = pattern.New(`\(([a-z]|esc|enter)\)$`)
-	ApprovalFooter = pattern.New(`^\s*Press enter to confirm or esc to cancel`)
+	OptionLine = pattern.New(`^(\s*)(?:› )?\s*(\d{1,2})\. (\S.*)$`)
+	OptionKey  = pattern.New(`\(([a-z]|esc|enter)\)$`)
+	// ApprovalBegin tells whether a row may begin a question that a narrow pane wraps.
+	ApprovalBegin  = pattern.New(`^(?:Would you like to |Do you want to approve )`)
+	FooterBegin    = pattern.New(`^\s*(?:Press enter |enter (?:to submit|select) |tab (?:to add|or esc) |option \d+/)`) // also right below the choices
+	ApprovalFooter = pattern.New(`^\s*Press enter to confirm or esc to cancel$`)
 	YesLabel       = pattern.New(`^Yes\b`)
 	RejectLabel    = pattern.New(`^(?:No\b|Cancel\b|Decline\b)`)
 	// LastingLabel grants more than one request.
@@ -201,6 +204,54 @@ var (
 )
 
 const OneTimeKey = "y"
+
+// NarrowBelow is the width under which dialogs are wrapped and cut so much that none is
+// answered by key. Seen at 40 columns on 0.171: labels and footers over several rows, rows
+// left out.
+const NarrowBelow = 60
+
+// ElidedLine stands for rows of a request that do not fit ("[… 12 lines] ^a view all", 0.171).
+var ElidedLine = pattern.New(`^\s*\[… \d+ lines?\]`)
+
+// The questionnaire of request_user_input (0.171). A digit answers a step at once. Tab
+// opens a line for notes below the marked choice, Enter there answers with both; in it a
+// digit is text. Down and Up move the marker.
+var (
+	QuestionHead   = pattern.New(`^\s*Question (\d+)/(\d+)(?: \(\d+ unanswered\))?$`)
+	QuestionFooter = pattern.New(`^\s*tab to add notes \| enter to submit (?:answer|all) \|`)
+	NotesFooter    = pattern.New(`^\s*tab or esc to clear notes \| enter to submit (?:answer|all)$`)
+	// QuestionScrolled begins the footer when not all choices fit the screen.
+	QuestionScrolled = pattern.New(`^\s*option \d+/\d+ \|`)
+	NotesLine        = pattern.New(`^  › ?(.*)$`)
+	// SecretWords in a question make its answer a person's: the screen does not say whether
+	// the agent keeps an answer secret, only the request of a server does.
+	SecretWords = pattern.New(`(?i)\b(?:password|passphrase|passcode|secret|token|api[ -]?key|private key|credentials?)\b`)
+)
+
+const (
+	NotesPlaceholder = "Add notes"
+	NotesCol         = 4                   // first column of the notes
+	NoneLabel        = "None of the above" // the choice that Codex adds for own words
+	KeyDown, KeyTab  = "Down", "Tab"
+)
+
+// MCPQuestion asks for one call of an MCP tool; it is a form of one field, and a digit
+// answers it at once (0.171). Only MCPOnce grants that one call: "Allow for this session"
+// and "Always allow" stand beside it.
+var (
+	FormHead    = pattern.New(`^\s*Field (\d+)/(\d+)`)
+	MCPQuestion = pattern.New(`^\s*Allow the \S.* MCP server to run tool ".+"\?$`)
+	FormFooter  = pattern.New(`^\s*enter to submit \| esc to cancel$`)
+)
+
+const MCPOnce, MCPCancel = "Allow", "Cancel"
+
+// The choices after a plan (0.171): a digit answers at once. PlanElsewhere goes on in
+// another thread.
+const PlanStay, PlanElsewhere = "No, stay in Plan mode", "Yes, clear context and implement"
+
+// PlanFooter closes that dialog.
+var PlanFooter = pattern.New(`^\s*enter select · esc back$`)
 
 // LongPaste is the most characters that a paste may have and be shown as text; a longer
 // one is shown as PastedContent. Seen on 0.171: the placeholder is replaced by its text
@@ -213,20 +264,21 @@ var Dialogs = []struct {
 	Name     string
 	Find     *pattern.Pattern
 	Question bool
-	Digits   bool // a digit answers at once
 }{
-	{"questionnaire", pattern.New(`^\s*Question \d+/\d+`), true, true},
-	{"plan picker", pattern.New(`^\s*Implement this plan\?$`), true, false},
-	{"folder trust", pattern.New(`^\s*(?:Folder access|Trust this folder\?|Do you trust the contents of this directory\?)`), false, false},
-	{"hooks review", pattern.New(`^\s*Hooks need review$`), false, false},
-	{"model picker", pattern.New(`^\s*Select Model`), false, false},
-	{"resume picker", pattern.New(`^\s*Resume a previous session$`), false, false},
-	{"worktree picker", pattern.New(`^\s*Where should the new conversation run\?$`), false, false},
-	{"agents view", pattern.New(`^\s*Agent command center\b`), false, false},
-	{"update notice", pattern.New(`Update available!`), false, false},
-	{"login", pattern.New(`^\s*(?:\d\. )?Sign in with ChatGPT`), false, false},
-	{"warnings", pattern.New(`^\s*Warnings · \d`), false, false},
-	{"picker", pattern.New(`(?:enter select|enter confirm|enter continue|enter save|enter resume|space toggle|esc back|esc dismiss|esc cancel|Press enter to confirm)`), false, false},
+	{"questionnaire", pattern.New(`^\s*Question \d+/\d+`), true},
+	{"unanswered questions", pattern.New(`^\s*Submit with unanswered questions\?$`), true},
+	{"plan picker", pattern.New(`^\s*Implement this plan\?$`), true},
+	{"form", pattern.New(`^\s*Field \d+/\d+`), true},
+	{"folder trust", pattern.New(`^\s*(?:Folder access|Trust this folder\?|Do you trust the contents of this directory\?)`), false},
+	{"hooks review", pattern.New(`^\s*Hooks need review$`), false},
+	{"model picker", pattern.New(`^\s*Select Model`), false},
+	{"resume picker", pattern.New(`^\s*Resume a previous session$`), false},
+	{"worktree picker", pattern.New(`^\s*Where should the new conversation run\?$`), false},
+	{"agents view", pattern.New(`^\s*Agent command center\b`), false},
+	{"update notice", pattern.New(`Update available!`), false},
+	{"login", pattern.New(`^\s*(?:\d\. )?Sign in with ChatGPT`), false},
+	{"warnings", pattern.New(`^\s*Warnings · \d`), false},
+	{"picker", pattern.New(`(?:enter select|enter confirm|enter continue|enter save|enter resume|space toggle|esc back|esc dismiss|esc cancel|Press enter to confirm)`), false},
 }
 
 func set(words ...string) map[string]bool {

@@ -22,8 +22,16 @@ const MaxExcerpt = 4000
 func dialogScreen(c tmux.Capture, rows []string, title Title) agent.Screen {
 	s := agent.Screen{State: agent.ScreenUnknown, Composer: agent.ComposerAbsent}
 	body := dialogBody(rows)
-	if p := approval(c, rows); p != nil {
+	p := approval(c, rows)
+	if p == nil {
+		p = mcpApproval(c, body)
+	}
+	if p != nil {
 		s.State, s.Prompt, s.Reason = agent.ScreenApproval, p, p.Reason
+		return s
+	}
+	if p := questionnaire(c, body); p != nil {
+		s.State, s.Prompt, s.Reason = agent.ScreenDialog, p, p.Reason
 		return s
 	}
 	for _, d := range known.Dialogs {
@@ -35,14 +43,17 @@ func dialogScreen(c tmux.Capture, rows []string, title Title) agent.Screen {
 				i = 0
 			}
 			s.State, s.Reason = agent.ScreenDialog, d.Name
-			s.Prompt = dialogPrompt(c, d.Name, body[i:], d.Question, d.Digits)
+			s.Prompt = dialogPrompt(c, d.Name, body[i:], d.Question)
+			if d.Name == "plan picker" {
+				planChoices(c, s.Prompt, trimBlank(body[i:]))
+			}
 			return s
 		}
 	}
 	s.Reason = "the cursor is hidden and no known dialog is shown"
 	if title == TitleAction {
 		s.State, s.Reason = agent.ScreenDialog, "the title asks for a decision; the dialog is not known"
-		s.Prompt = dialogPrompt(c, s.Reason, body, false, false)
+		s.Prompt = dialogPrompt(c, s.Reason, body, false)
 	}
 	return s
 }
@@ -79,12 +90,10 @@ type option struct {
 // end of the screen; nothing above it takes part, so that output which scrolls there
 // changes nothing (case T20). It returns nil when the screen shows no approval.
 func approval(c tmux.Capture, rows []string) *turn.Prompt {
-	marker, markers := -1, 0
-	for i, row := range rows {
-		for _, m := range known.ApprovalMarkers {
-			if m.MatchString(row) {
-				marker, markers = i, markers+1
-			}
+	marker, markers, title, high := -1, 0, "", 0
+	for i := range rows {
+		if q, n := approvalQuestion(rows[i:]); n > 0 {
+			marker, title, high, markers = i, q, n, markers+1
 		}
 	}
 	if marker < 0 {
@@ -96,26 +105,64 @@ func approval(c tmux.Capture, rows []string) *turn.Prompt {
 		return nil
 	}
 	p := newPrompt(c, turn.PromptApproval, region, opts, true)
-	p.Detail = detailOf(region)
+	p.Title = rollout.OneLine(title)
+	p.Detail = detailOf(region[high:])
 	p.Reason = notApprovable(opts, tail, spare, markers)
+	if why := unreadable(c, region); why != "" {
+		p.Reason = why
+	}
 	p.Approvable = p.Reason == ""
 	return p
+}
+
+// approvalQuestion returns the approval's question that begins with the first of rows, and
+// on how many rows it stands, 0 for none. A narrow pane wraps it.
+func approvalQuestion(rows []string) (string, int) {
+	text := ""
+	for i := 0; i < len(rows) && i < 3 && rows[i] != ""; i++ {
+		text = strings.TrimSpace(text + " " + strings.TrimSpace(rows[i]))
+		for _, m := range known.ApprovalMarkers {
+			if m.MatchString(text) {
+				return text, i + 1
+			}
+		}
+		if i == 0 && !known.ApprovalBegin.MatchString(text) {
+			break
+		}
+	}
+	return "", 0
+}
+
+// unreadable says why a person must look at the terminal itself, "" when all of the region
+// is on the screen as it is.
+func unreadable(c tmux.Capture, region []string) string {
+	if c.Pane.Width > 0 && c.Pane.Width < known.NarrowBelow {
+		return fmt.Sprintf("the terminal is narrower than %d columns", known.NarrowBelow)
+	}
+	for _, row := range region {
+		if known.ElidedLine.MatchString(row) {
+			return "a part of the request is not on the screen"
+		}
+	}
+	return ""
 }
 
 // cutApproval finds an approval whose question does not fit the screen: it is reported,
 // and nobody may answer it unseen.
 func cutApproval(c tmux.Capture, rows []string) *turn.Prompt {
 	body := dialogBody(rows)
-	if len(body) == 0 || !known.ApprovalFooter.MatchString(body[len(body)-1]) {
-		return nil
-	}
-	opts, _, _ := readOptions(body)
-	if len(opts) == 0 || opts[0].key == "" {
+	opts, tail, _ := readOptions(body)
+	if len(opts) == 0 || opts[0].key == "" || !known.ApprovalFooter.MatchString(joined(tail)) {
 		return nil
 	}
 	p := newPrompt(c, turn.PromptApproval, body, opts, true)
 	p.Title, p.Reason = "an approval whose question is not on the screen", "the prompt does not fit the screen or its question is not known"
 	return p
+}
+
+// joined is rows as one line.
+func joined(rows []string) string {
+	return strings.Join(strings.Fields(strings.Join(rows, " ")), " ")
 }
 
 // notApprovable says why a prompt may not be answered by key, "" when it may.
@@ -138,7 +185,7 @@ func notApprovable(opts []option, tail []string, spare, markers int) string {
 		return "the first choice is not the only one-time yes with the key " + known.OneTimeKey
 	case !known.RejectLabel.MatchString(last.label) || last.key == "" || last.key == known.OneTimeKey:
 		return "the last choice is not a no with a key of its own"
-	case len(tail) > 1 || len(tail) == 1 && !known.ApprovalFooter.MatchString(tail[0]):
+	case len(tail) > 0 && !known.ApprovalFooter.MatchString(joined(tail)):
 		return "unknown text follows the choices"
 	}
 	return ""
@@ -162,7 +209,7 @@ func readOptions(region []string) (opts []option, tail []string, spare int) {
 		return nil, nil, 0
 	}
 	i := start
-	for ; i < len(region) && region[i] != ""; i++ {
+	for ; i < len(region) && region[i] != "" && !known.FooterBegin.MatchString(region[i]); i++ {
 		m := known.OptionLine.FindStringSubmatch(region[i])
 		switch {
 		case m != nil && m[2] == fmt.Sprint(len(opts)+1):
@@ -193,25 +240,20 @@ func readOptions(region []string) (opts []option, tail []string, spare int) {
 	return opts, tail, spare
 }
 
-// dialogPrompt describes any other dialog. Its choices are shown; their keys only where
-// it was seen that a digit answers.
-func dialogPrompt(c tmux.Capture, name string, region []string, question, digits bool) *turn.Prompt {
+// dialogPrompt describes any other dialog. Its choices are shown without keys: a person
+// answers it.
+func dialogPrompt(c tmux.Capture, name string, region []string, question bool) *turn.Prompt {
 	region = trimBlank(region)
 	opts, _, _ := readOptions(region)
 	kind := turn.PromptDialog
 	if question {
 		kind = turn.PromptQuestion
 	}
-	if digits {
-		for i := range opts {
-			opts[i].key = fmt.Sprint(opts[i].number)
-		}
-	}
 	p := newPrompt(c, kind, region, opts, false)
-	if kind == turn.PromptQuestion && len(region) > 1 && digits {
-		p.Detail, p.Title = p.Title, rollout.OneLine(region[1])
-	}
 	p.Reason = name
+	if question {
+		p.Manual = "this kind of question is not known exactly"
+	}
 	return p
 }
 
@@ -243,10 +285,10 @@ func fingerprint(c tmux.Capture, region []string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// detailOf joins the rows between the question and the choices: reason and command.
+// detailOf joins the rows before the choices: reason and command.
 func detailOf(region []string) string {
 	var out []string
-	for _, row := range region[1:] {
+	for _, row := range region {
 		if known.OptionLine.MatchString(row) {
 			break
 		}

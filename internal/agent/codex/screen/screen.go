@@ -36,6 +36,9 @@ func Classify(c tmux.Capture) agent.Screen {
 	if !c.Pane.CursorFlag {
 		return dialogScreen(c, rows, title)
 	}
+	if s, ok := notesScreen(c, rows); ok {
+		return s
+	}
 	comp, ok := findComposer(c, rows)
 	if !ok {
 		return agent.Screen{State: agent.ScreenUnknown, Composer: agent.ComposerUnknown, Reason: "no composer is at the cursor"}

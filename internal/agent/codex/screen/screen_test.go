@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var metaLine = regexp.MustCompile(`^cursor=(\d+),(\d+) alt=(\d) cmd=(\S*) title=(.*) bracketed=\? flag=(\d)`)
+var metaLine = regexp.MustCompile(`^cursor=(\d+),(\d+) alt=(\d) cmd=(\S*) title=(.*) bracketed=\? flag=(\d)(?: size=(\d+)x(\d+))?`)
 
 // captures reads the recorded screens of one version in their order.
 func captures(t testing.TB, version string) (names []string, screens map[string]tmux.Capture) {
@@ -40,6 +40,10 @@ func captures(t testing.TB, version string) (names []string, screens map[string]
 			pane = tmux.Pane{Socket: "/tmp/s", ID: "%1", PID: 7, Width: 120, Height: 40, Title: m[5], CursorFlag: m[6] == "1", AlternateOn: m[3] == "1"}
 			pane.CursorX, _ = strconv.Atoi(m[1])
 			pane.CursorY, _ = strconv.Atoi(m[2])
+			if m[7] != "" {
+				pane.Width, _ = strconv.Atoi(m[7])
+				pane.Height, _ = strconv.Atoi(m[8])
+			}
 			continue
 		}
 		name := strings.TrimSuffix(f.Name, ".screen")
@@ -82,15 +86,28 @@ func describe(name string, s agent.Screen) string {
 	b.WriteByte('\n')
 	if p := s.Prompt; p != nil {
 		fmt.Fprintf(&b, "    %s %q approvable=%v detail %q\n", p.Kind, p.Title, p.Approvable, p.Detail)
+		if st := p.Step; st != nil {
+			fmt.Fprintf(&b, "    step %d/%d %s %q\n", st.Index, st.Total, st.Kind, st.Text)
+		}
+		if p.Manual != "" {
+			fmt.Fprintf(&b, "    manual: %s\n", p.Manual)
+		}
 		for _, o := range p.Options {
-			fmt.Fprintf(&b, "    [%s] %s one_time=%v reject=%v\n", o.Key, o.Label, o.OneTime, o.Reject)
+			fmt.Fprintf(&b, "    [%s] %s one_time=%v reject=%v", o.Key+strings.Join(o.Keys, " "), o.Label, o.OneTime, o.Reject)
+			if o.FreeText {
+				b.WriteString(" free_text")
+			}
+			if o.Description != "" {
+				fmt.Fprintf(&b, " %q", o.Description)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	return b.String()
 }
 
 func TestEveryRecordedScreenIsClassified(t *testing.T) {
-	for _, version := range []string{"0.98.0", "0.130.0", "0.150.0", "0.171.0"} {
+	for _, version := range []string{"0.98.0", "0.130.0", "0.150.0", "0.171.0", "0.171.0-prompts"} {
 		t.Run(version, func(t *testing.T) {
 			names, screens := captures(t, version)
 			var got strings.Builder
