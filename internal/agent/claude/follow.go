@@ -81,7 +81,7 @@ func newFollower(a *Adapter, ref agent.Ref, an turn.Anchor, emit func(turn.Obser
 	}
 	f := &follower{
 		a: a, ref: ref, anchor: an, emit: emit, known: map[string]bool{},
-		want: transcript.Wanted{Thread: an.ThreadID, Exact: an.RequestHash, Canonical: an.Extra[extraCanonical]},
+		want: wantedOf(an),
 	}
 	f.lastGrow = a.clock.Now()
 	switch {

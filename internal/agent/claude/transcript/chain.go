@@ -35,11 +35,17 @@ type Wanted struct {
 	Thread    string // "" when any session of the file's directory may be ours
 	Exact     string // hash of the text as pasted
 	Canonical string // hash of its canonical form
+	Prompt    string // uuid of its record, when that is known; the hashes are empty then
 }
 
 func (w Wanted) matches(text string) bool {
 	return w.Canonical != "" && ids.TextHash(Canonical(text)) == w.Canonical ||
 		w.Exact != "" && ids.TextHash(text) == w.Exact
+}
+
+// is reports whether a person's prompt is the request.
+func (w Wanted) is(r Record, text string) bool {
+	return w.Prompt != "" && r.UUID == w.Prompt || w.matches(text)
 }
 
 // node is what is kept of a record of our turn.
@@ -139,7 +145,7 @@ func (c *Chain) member(uuid string) bool {
 
 // onPrompt handles a prompt of a person: ours, the second one like ours, or another one.
 func (c *Chain) onPrompt(r Record, text string, at turn.LogMark, code string) []turn.Observation {
-	if !c.want.matches(text) {
+	if !c.want.is(r, text) {
 		if c.Accepted() && (r.PromptID == "" || r.PromptID != c.promptID) {
 			c.superseded = true
 		}
