@@ -11,6 +11,8 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/mcpserver"
+	"github.com/agent-knock-knock/akk/internal/pane"
+	"github.com/agent-knock-knock/akk/internal/proc"
 )
 
 func main() {
@@ -18,6 +20,10 @@ func main() {
 }
 
 func run() int {
+	proc.MaybeRunner()
+	if wrapsPane() {
+		return runWrapper()
+	}
 	// A library that prints, or reads, must not break the MCP stream (case M16): from here
 	// on only the one who is handed these two files has the Host's pipes.
 	stdin, stdout, err := mcpserver.TakeStdio()
@@ -32,5 +38,5 @@ func run() int {
 	// A write to a closed stderr must be an error, not the end. Ignoring the signal would
 	// do too, but children inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return cli.Main(ctx, os.Args[1:], stdin, stdout, os.Stderr, cli.Deps{HostBridge: hostBridge, List: list})
+	return cli.Main(ctx, os.Args[1:], stdin, stdout, os.Stderr, cli.Deps{HostBridge: hostBridge, List: list, Pane: pane.Start, Attach: attach(stdin, stdout)})
 }

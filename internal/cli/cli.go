@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/pane"
 	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/version"
 )
@@ -42,6 +43,9 @@ type Deps struct {
 	HostBridge func(ctx context.Context, o HostBridgeOptions, stdin io.Reader, stdout, stderr io.Writer) error
 	// List writes the live terminals, as one JSON document or as a table.
 	List func(ctx context.Context, o ListOptions, stdout, stderr io.Writer) error
+	// Pane starts an agent in tmux; Attach goes there, on the person's terminal.
+	Pane   func(ctx context.Context, r pane.Request) (pane.Report, error)
+	Attach func(ctx context.Context, argv []string) error
 
 	LookupEnv  func(name string) (string, bool)
 	IsTerminal func(w io.Writer) bool
@@ -119,6 +123,9 @@ func New(deps Deps) *cobra.Command {
 	}
 	if deps.List != nil {
 		root.AddCommand(newList(deps))
+	}
+	if deps.Pane != nil {
+		root.AddCommand(newPane(deps))
 	}
 	root.AddCommand(newHostProfile(deps), newDoctor(deps), newVersion(deps))
 	return root
