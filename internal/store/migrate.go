@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"path"
 	"sort"
 	"strconv"
 	"strings"
@@ -27,8 +29,10 @@ type migration struct {
 	sql    string
 }
 
-func migrations() ([]migration, error) {
-	entries, err := fs.ReadDir(migrationFiles, "migrations")
+func migrations() ([]migration, error) { return migrationsIn(migrationFiles, "migrations") }
+
+func migrationsIn(files fs.FS, dir string) ([]migration, error) {
+	entries, err := fs.ReadDir(files, dir)
 	if err != nil {
 		return nil, fmt.Errorf("embedded migrations: %w", err)
 	}
@@ -39,7 +43,7 @@ func migrations() ([]migration, error) {
 		if !ok || err != nil {
 			return nil, fmt.Errorf("embedded migration %q has no number", e.Name())
 		}
-		b, err := fs.ReadFile(migrationFiles, "migrations/"+e.Name())
+		b, err := fs.ReadFile(files, path.Join(dir, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("embedded migration: %w", err)
 		}
@@ -58,6 +62,9 @@ func migrations() ([]migration, error) {
 // is newer than us is left as it is.
 func migrate(ctx context.Context, db *DB) error {
 	const op = "store.migrate"
+	if db.own {
+		return db.migrateOwn(ctx)
+	}
 	steps, err := migrations()
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, op, "this build holds a wrong list of migrations")
@@ -83,7 +90,7 @@ func migrate(ctx context.Context, db *DB) error {
 			return err
 		}
 	}
-	return nil
+	return db.migrateSets(ctx, false)
 }
 
 func applyMigration(ctx context.Context, db *DB, m migration) error {
@@ -97,11 +104,8 @@ func applyMigration(ctx context.Context, db *DB, m migration) error {
 		return fault.Wrap(mapError(err, op), fault.Internal, op, "migration %s failed", m.name)
 	}
 	if m.number == 1 {
-		secret := make([]byte, 32)
-		rand.Read(secret)
-		if _, err := tx.ExecContext(ctx, "INSERT INTO meta (format, writer_protocol, secret, created_at) VALUES (?, ?, ?, ?)",
-			Format, version.WriterProtocol, hex.EncodeToString(secret), db.now().Format(time.RFC3339)); err != nil {
-			return mapError(err, op)
+		if err := insertMeta(ctx, db, tx); err != nil {
+			return err
 		}
 	}
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", m.number)); err != nil {
@@ -109,6 +113,16 @@ func applyMigration(ctx context.Context, db *DB, m migration) error {
 	}
 	if err := tx.Commit(); err != nil {
 		return mapError(err, op)
+	}
+	return nil
+}
+
+func insertMeta(ctx context.Context, db *DB, tx *sql.Tx) error {
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	if _, err := tx.ExecContext(ctx, "INSERT INTO meta (format, writer_protocol, secret, created_at) VALUES (?, ?, ?, ?)",
+		Format, version.WriterProtocol, hex.EncodeToString(secret), db.now().Format(time.RFC3339)); err != nil {
+		return mapError(err, "store.migrate")
 	}
 	return nil
 }
@@ -128,7 +142,7 @@ func (db *DB) loadMeta(ctx context.Context) error {
 		if err = mapError(err, op); fault.Is(err, CodeUnwritable) || fault.Is(err, CodeBusy) || ctx.Err() != nil {
 			return err // it says nothing of what the file holds
 		}
-		return fault.Wrap(err, CodeStorage, op, "%s is not a Store of this product", db.dir).
+		return fault.Wrap(err, CodeStorage, op, "%s is not a Store of this product", db.place()).
 			WithHint("pass another --store-dir")
 	}
 	if format > Format {
@@ -138,8 +152,11 @@ func (db *DB) loadMeta(ctx context.Context) error {
 	switch {
 	case protocol > version.WriterProtocol:
 		db.newer, db.newerN = true, protocol
-	case schema > len(steps):
+	case !db.own && schema > len(steps):
 		db.newer, db.newerN = true, schema
+	}
+	if err := db.loadSets(ctx); err != nil {
+		return err
 	}
 	if db.secret, err = hex.DecodeString(secret); err != nil {
 		return fault.Wrap(err, CodeStorage, op, "the Store's key is damaged")

@@ -62,11 +62,16 @@ type Options struct {
 	Relaxed bool
 	// Clock gives Tx.Now; nil means the system clock.
 	Clock clock.Clock
+	// Sets are the tables of further domains that live in the same file.
+	Sets []Set
 }
 
 // DB is an open Store.
 type DB struct {
 	dir    string
+	file   string // of the database; empty in memory
+	own    bool   // the file holds nothing but its sets: see OpenFile
+	sets   []Set
 	clock  clock.Clock
 	write  *sql.DB // nil when read-only
 	read   *sql.DB
@@ -90,26 +95,31 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, op, "Store directory %q has no absolute form", dir)
 	}
-	db := &DB{dir: dir, clock: o.Clock}
-	if db.clock == nil {
-		db.clock = clock.System{}
-	}
+	db := newDB(dir, filepath.Join(dir, FileName), o)
 	if o.ReadOnly {
 		return db, db.openReader(ctx)
 	}
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	if err := db.openWriter(ctx, o); err != nil {
+	if err := db.openWriter(ctx, o, filepath.Join(dir, lockName)); err != nil {
 		db.Close()
 		return nil, err
 	}
 	return db, nil
 }
 
+func newDB(dir, file string, o Options) *DB {
+	db := &DB{dir: dir, file: file, clock: o.Clock, sets: o.Sets}
+	if db.clock == nil {
+		db.clock = clock.System{}
+	}
+	return db
+}
+
 func (db *DB) openReader(ctx context.Context) error {
 	const op = "store.open"
-	path := filepath.Join(db.dir, FileName)
+	path := db.file
 	if _, err := os.Lstat(path); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return fault.New(fault.NotFound, op, "there is no Store in %s", db.dir).WithHint("a Bridge creates it at its first start")
@@ -135,9 +145,9 @@ func (db *DB) openReader(ctx context.Context) error {
 	return db.loadMeta(ctx)
 }
 
-func (db *DB) openWriter(ctx context.Context, o Options) error {
-	path := filepath.Join(db.dir, FileName)
-	lock, err := openFileLock(filepath.Join(db.dir, lockName))
+func (db *DB) openWriter(ctx context.Context, o Options, lockPath string) error {
+	path := db.file
+	lock, err := openFileLock(lockPath)
 	if err != nil {
 		return err
 	}
@@ -206,7 +216,7 @@ func (db *DB) Close() error {
 	if db.read != nil {
 		errs = append(errs, db.read.Close())
 	}
-	if db.write != nil {
+	if db.write != nil && db.write != db.read {
 		errs = append(errs, db.write.Close())
 	}
 	return errors.Join(errs...)
@@ -231,11 +241,13 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	unlock, err := db.lock.acquire(ctx, LockWait)
-	if err != nil {
-		return err
+	if db.lock != nil { // a Store in memory is nobody else's
+		unlock, err := db.lock.acquire(ctx, LockWait)
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
-	defer unlock()
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
 		return mapError(err, op)

@@ -1,0 +1,95 @@
+package ledgersql
+
+import (
+	"github.com/agent-knock-knock/akk/internal/ledger"
+	"github.com/agent-knock-knock/akk/internal/store"
+)
+
+type itemRow struct {
+	ledger.WorkItem
+	open bool
+	rank int
+}
+
+var items = table[itemRow]{"ledger_work_item", []string{"project_id", "id"},
+	[]string{"project_id", "id", "title", "brief", "status", "priority", "owner_role_id", "reviewer_role_ids", "root_id", "created_at", "updated_at", "is_open", "rank"},
+	func(w *itemRow) []any {
+		return []any{&w.ProjectID, &w.ID, &w.Title, &w.Brief, &w.Status, &w.Priority, &w.OwnerRoleID, pack(&w.ReviewerRoleIDs), &w.RootID,
+			when{&w.CreatedAt}, when{&w.UpdatedAt}, &w.open, &w.rank}
+	}}
+
+func plainItems(rows []itemRow) []ledger.WorkItem {
+	out := make([]ledger.WorkItem, len(rows))
+	for i, r := range rows {
+		out[i] = r.WorkItem
+	}
+	return out
+}
+
+// WorkItem reads a work item.
+func WorkItem(tx *store.Tx, project, id string) (ledger.WorkItem, bool, error) {
+	r, ok, err := items.get(tx, project, id)
+	return r.WorkItem, ok, err
+}
+
+// WorkItems lists work items, the most recently changed first.
+func WorkItems(tx *store.Tx, project string, page Page) ([]ledger.WorkItem, error) {
+	rows, err := items.list(tx, "WHERE project_id = ? ORDER BY updated_at DESC, id"+page.sql(), project)
+	return plainItems(rows), err
+}
+
+// PutWorkItem inserts or replaces a work item.
+func PutWorkItem(tx *store.Tx, w ledger.WorkItem) error {
+	return items.put(tx, itemRow{w, w.Open(), w.Rank()})
+}
+
+// DeleteWorkItem removes a work item with everything under it and the handoffs that lead
+// to it.
+func DeleteWorkItem(tx *store.Tx, project, id string) (bool, error) {
+	if _, err := tx.Exec("DELETE FROM ledger_handoff WHERE project_id = ? AND target_work_item_id = ?", project, id); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec("DELETE FROM ledger_item_tally WHERE project_id = ? AND work_item_id = ?", project, id); err != nil {
+		return false, err
+	}
+	return items.delete(tx, project, id)
+}
+
+// Tally reads the counters of a work item.
+func Tally(tx *store.Tx, project, item string) (ledger.Tally, error) {
+	t := ledger.Tally{Status: map[string]int{}}
+	n := make([]int, len(ledger.Statuses))
+	into := make([]any, 0, len(n)+4)
+	for i := range n {
+		into = append(into, &n[i])
+	}
+	into = append(into, &t.Unproved, &t.Loose, &t.Handoffs, &t.FollowUps)
+	err := tx.QueryRow(`SELECT queued, claimed, running, awaiting_approval, awaiting_review, completed, failed, cancelled,
+		unproved, loose, handoffs, followups FROM ledger_item_tally WHERE project_id = ? AND work_item_id = ?`, project, item).Scan(into...)
+	for i, s := range ledger.Statuses {
+		t.Status[s] = n[i]
+	}
+	return t, err
+}
+
+// Unfinished reads the names behind a tally, at most limit of each kind.
+func Unfinished(tx *store.Tx, project, item string, limit int) (u ledger.Unfinished, err error) {
+	text := func(s *string) []any { return []any{s} }
+	rows, err := tx.Query("SELECT id FROM ledger_assignment WHERE project_id = ? AND work_item_id = ? AND status = 'completed' AND proofs = 0 ORDER BY updated_at DESC, id LIMIT ?",
+		project, item, limit)
+	if err != nil {
+		return u, err
+	}
+	if u.Assignments, err = collect(rows, text); err != nil {
+		return u, err
+	}
+	if rows, err = tx.Query("SELECT id FROM ledger_handoff WHERE project_id = ? AND work_item_id = ? AND status = 'open' ORDER BY updated_at DESC, id LIMIT ?",
+		project, item, limit); err != nil {
+		return u, err
+	}
+	if u.Handoffs, err = collect(rows, text); err != nil {
+		return u, err
+	}
+	u.Reviews, err = plainReviews(reviews.list(tx, "WHERE project_id = ? AND work_item_id = ? AND unresolved = 1 ORDER BY updated_at DESC, id LIMIT ?", project, item, limit))
+	return u, err
+}
