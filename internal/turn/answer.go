@@ -13,6 +13,7 @@ const (
 	CodePromptChanged   fault.Code = "prompt_changed"   // another prompt is open than the one that was shown
 	CodeAnswered        fault.Code = "already_answered" // this prompt was answered
 	CodeAnswerUncertain fault.Code = "answer_uncertain" // a key for this prompt was possible; nobody presses another
+	CodeNotApprovable   fault.Code = "not_approvable"   // no exactly known choice answers it
 )
 
 // Events of answers, and of questions that are told apart from being seen.
@@ -41,6 +42,7 @@ type Answer struct {
 	Fingerprint string      `json:"fingerprint"` // of the prompt that it answers
 	Kind        PromptKind  `json:"kind"`
 	Title       string      `json:"title,omitempty"` // of the prompt
+	Step        string      `json:"step,omitempty"`  // id of the questionnaire's step
 	Choice      string      `json:"choice"`          // the option's label, or "free text"
 	Decision    string      `json:"decision,omitempty"`
 	By          string      `json:"by"`             // "controller", or "policy:" and the rule's id
@@ -64,6 +66,11 @@ func (a *Answer) open() bool { return a != nil && a.consumes(a.Fingerprint) }
 // AnswerPending reports whether an answer was reserved and what became of it is not
 // recorded.
 func (t Turn) AnswerPending() bool { return t.Answer != nil && t.Answer.State == AnswerReserved }
+
+// InDoubt reports whether an answer to the open prompt may have reached the agent.
+func (t Turn) InDoubt() bool {
+	return t.Prompt != nil && t.Answer.consumes(t.Prompt.Fingerprint) && t.Answer.State != AnswerSent
+}
 
 // CanAnswer returns nil when the prompt with this fingerprint may be answered now, or a
 // coded error that says why not.
@@ -93,6 +100,9 @@ func ReserveAnswer(t Turn, a Answer, now time.Time) (Plan, error) {
 	}
 	a.State, a.At, a.Gone, a.Reason = AnswerReserved, now, false, ""
 	a.Kind, a.Title = t.Prompt.Kind, t.Prompt.Title
+	if t.Prompt.Step != nil {
+		a.Step = t.Prompt.Step.ID
+	}
 	p := Plan{Turn: t}
 	p.add(Event{At: now, Kind: EvAnswerReserved, Answer: &a})
 	return p, nil
@@ -119,19 +129,27 @@ func TakeAnswer(t Turn, fingerprint string, now time.Time) Plan {
 	return p
 }
 
+// DoubtAnswer is SettleAnswer as uncertain of an answer whose call nobody is told about:
+// the Host hears of it.
+func DoubtAnswer(t Turn, reason string, now time.Time) Plan {
+	p := Plan{Turn: t}
+	if !t.AnswerPending() {
+		return p
+	}
+	id := p.message("answer_uncertain", t.Answer.Fingerprint)
+	p.add(Event{At: now, Kind: EvAnswerUncertain, Reason: reason, Message: id})
+	if t.Status.Blocking() {
+		p.Notices = append(p.Notices, Notice{MessageID: id, Type: "error", Kind: "stalled", Body: uncertainAnswerBody(p.Turn)})
+	}
+	return p
+}
+
 // recoverAnswer decides what an answer means whose Bridge died between the reservation and
 // the record of the key: a key was possible, so it is uncertain, and the Host is told once.
 // A question that was held back by the Bridge that died is told now.
 func recoverAnswer(t Turn, now time.Time) Plan {
-	p := Plan{Turn: t}
-	if !t.Status.Blocking() {
-		return p
-	}
-	if t.AnswerPending() {
-		id := p.message("answer_uncertain", t.Answer.Fingerprint)
-		p.add(Event{At: now, Kind: EvAnswerUncertain, Reason: "the Bridge ended while it answered", Message: id})
-		p.Notices = append(p.Notices, Notice{MessageID: id, Type: "error", Kind: "stalled", Body: uncertainAnswerBody(p.Turn)})
-		return p
+	if t.AnswerPending() && t.Status.Blocking() {
+		return DoubtAnswer(t, "it was cut off before its record", now)
 	}
 	return TellPrompt(t, now)
 }
@@ -177,6 +195,9 @@ func ShowPrompt(t Turn, o Observation, now time.Time) Plan {
 // news reports whether a prompt that was seen is one to act on.
 func (p *Plan) news(o Observation) bool {
 	t := p.Turn
+	if t.AnswerPending() && t.Answer.Step != "" && o.Prompt != nil && o.Prompt.Step != nil && o.Prompt.Step.ID == t.Answer.Step {
+		return false // the same step while it is being answered: a moved marker, an open line
+	}
 	return o.Prompt != nil && t.Stage == Accepted && // one before our request started is not ours
 		(t.Prompt == nil || t.Prompt.Fingerprint != o.Prompt.Fingerprint) && !t.Answer.consumes(o.Prompt.Fingerprint)
 }
@@ -186,8 +207,11 @@ func InteractionID(id ids.TurnID, fingerprint string) string {
 	return ids.Derive("interaction", string(id), fingerprint)
 }
 
-// applyAnswer folds the events of answers. known is false for every other kind.
+// applyAnswer folds the events of answers and of rounds. known is false for every other kind.
 func applyAnswer(t Turn, e Event) (next Turn, known bool, err error) {
+	if e.Kind == EvRoundReserved {
+		return *e.Turn, true, nil
+	}
 	if e.Kind == EvAnswerReserved {
 		a := *e.Answer
 		t.Answer = &a
@@ -291,4 +315,29 @@ func promptLeft(t Turn, fingerprint string, at time.Time) Turn {
 		}
 	}
 	return t
+}
+
+// Choose returns the option of an approval that approves once, or that rejects. Lasting
+// choices are never returned, and nothing is when the prompt is not known exactly.
+func (p Prompt) Choose(approve bool) (PromptOption, error) {
+	const op = "turn.choose"
+	refuse := func(why string) (PromptOption, error) {
+		return PromptOption{}, fault.New(CodeNotApprovable, op, "this prompt cannot be answered from here: %s", why).WithHint("a person must answer it in the terminal; no key was pressed")
+	}
+	switch {
+	case p.Kind != PromptApproval:
+		return refuse("it is no approval")
+	case !p.Approvable:
+		return refuse(orElse(p.Reason, "its layout is not known"))
+	}
+	var found []PromptOption
+	for _, o := range p.Options {
+		if o.Key != "" && (approve && o.OneTime && !o.Reject || !approve && o.Reject && !o.OneTime) {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 0 || approve && len(found) > 1 {
+		return refuse("it has no single choice of that kind with a known key")
+	}
+	return found[0], nil
 }

@@ -90,6 +90,9 @@ func Apply(t Turn, e Event) (Turn, error) {
 		t.Status, t.EnteredAt, t.LastActivityAt = WaitingForAgent, e.At, e.At
 	case EvAborted:
 		t.Stage, t.Status, t.Reason, t.EndedAt = Aborted, Failed, e.Reason, e.At
+		if t.Round > 0 {
+			t.Status = Idle // the result of the round before stands
+		}
 	case EvUncertain:
 		t.Stage, t.Status, t.Reason = Uncertain, Stalled, e.Reason
 	case EvStalled:

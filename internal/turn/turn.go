@@ -116,7 +116,8 @@ type Turn struct {
 	EndedAt        time.Time     `json:"ended_at,omitzero"`
 	UpdatedAt      time.Time     `json:"updated_at"`
 	Inactivity     time.Duration `json:"inactivity_ns"` // 0: no inactivity limit
-	Hard           time.Duration `json:"hard_ns"`       // from CreatedAt
+	Hard           time.Duration `json:"hard_ns"`       // from CreatedAt, or from RoundAt
+	RoundAt        time.Time     `json:"round_at,omitzero"`
 
 	Seq int64 `json:"seq"` // number of the newest folded event
 }
@@ -170,7 +171,12 @@ func (t Turn) Monitored() bool {
 }
 
 // HardDeadline is when the Turn stalls whatever the agent does.
-func (t Turn) HardDeadline() time.Time { return t.CreatedAt.Add(t.Hard) }
+func (t Turn) HardDeadline() time.Time {
+	if !t.RoundAt.IsZero() { // each round is a submission of its own
+		return t.RoundAt.Add(t.Hard)
+	}
+	return t.CreatedAt.Add(t.Hard)
+}
 
 // NextDeadline is the earlier of the inactivity and the hard deadline; zero when the Turn
 // waits for nothing.
