@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -18,6 +19,7 @@ type Retry struct {
 
 type retryRequest struct {
 	source outbox.Source
+	only   ids.DeliveryID     // "": the newest that leaves something to do
 	answer chan<- retryAnswer // has room for one
 }
 
@@ -33,6 +35,16 @@ type retryAnswer struct {
 // Turn without a callback is fault.NotFound; one of another Bridge that lives is
 // fault.Conflict.
 func (p *Pump) RetryNow(ctx context.Context, turn ids.TurnID) (Retry, error) {
+	return p.retryNow(ctx, outbox.Source{Kind: outbox.SourceTurn, ID: string(turn)}, "")
+}
+
+// RetryDelivery is RetryNow for one callback of any source.
+func (p *Pump) RetryDelivery(ctx context.Context, source outbox.Source, id ids.DeliveryID) (outbox.Disposition, outbox.Delivery, error) {
+	r, err := p.retryNow(ctx, source, id)
+	return r.Disposition, r.Delivery, err
+}
+
+func (p *Pump) retryNow(ctx context.Context, source outbox.Source, only ids.DeliveryID) (Retry, error) {
 	p.mu.Lock()
 	started := p.group != nil
 	p.mu.Unlock()
@@ -40,7 +52,7 @@ func (p *Pump) RetryNow(ctx context.Context, turn ids.TurnID) (Retry, error) {
 		return Retry{}, fault.New(fault.Unavailable, "delivery.retry", "callbacks are not delivered yet").WithHint("try again when the Bridge is up")
 	}
 	answer := make(chan retryAnswer, 1)
-	request := retryRequest{outbox.Source{Kind: outbox.SourceTurn, ID: string(turn)}, answer}
+	request := retryRequest{source, only, answer}
 	select {
 	case p.retries <- request:
 	case <-p.ended:
@@ -68,7 +80,7 @@ func (p *Pump) RetryNow(ctx context.Context, turn ids.TurnID) (Retry, error) {
 func (l *loop) retry(ctx context.Context, r retryRequest) {
 	var a retryAnswer
 	err := l.DB.Update(ctx, func(tx *store.Tx) (err error) {
-		a.Retry, err = l.decide(tx, r.source)
+		a.Retry, err = l.decide(tx, r.source, r.only)
 		return err
 	})
 	if err != nil {
@@ -86,11 +98,14 @@ func (l *loop) retry(ctx context.Context, r retryRequest) {
 
 // decide applies the retry table to the callbacks of a source, newest first, and does
 // what the table says for the first one that leaves something to do.
-func (l *loop) decide(tx *store.Tx, source outbox.Source) (Retry, error) {
+func (l *loop) decide(tx *store.Tx, source outbox.Source, only ids.DeliveryID) (Retry, error) {
 	const op = "delivery.retry"
 	rows, err := outboxsql.RowsBySource(tx, source.Kind, source.ID)
 	if err != nil {
 		return Retry{}, err
+	}
+	if only != "" {
+		rows = slices.DeleteFunc(rows, func(r outboxsql.Row) bool { return r.DeliveryID != only })
 	}
 	if len(rows) == 0 {
 		return Retry{}, fault.New(fault.NotFound, op, "%s has no callback", source.ID).WithHint("agent_knock_knock_status shows what it waits for")

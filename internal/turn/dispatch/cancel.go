@@ -114,11 +114,6 @@ func (s *Service) Cancel(ctx context.Context, in CancelInput) (CancelResult, err
 	return cancelResult(t, false), nil
 }
 
-// desk is where every key outside a send is pressed.
-func (s *Service) desk() keyboard.Desk {
-	return keyboard.Desk{Finder: s.Scanner, LockDir: s.LockDir, Clock: s.Clock}
-}
-
 // terminalOf finds the terminal of a Turn and proves that it is the same process in the
 // same pane.
 func (s *Service) terminalOf(ctx context.Context, t turn.Turn) (discover.Terminal, error) {

@@ -33,6 +33,7 @@ type adapter struct {
 	agent.Adapter // the methods that no test here needs
 	rec           *faketmux.Recorder
 	onScreen      func(n int, s agent.Screen) agent.Screen // n counts the looks, from 1
+	onNative      func(agent.Native) agent.Native          // what its records say
 	onDraft       func()                                   // between paste and Enter
 	virgin        bool                                     // its thread provably does not exist yet
 	read          int                                      // bytes of the recording that it has taken
@@ -51,6 +52,9 @@ func (a *adapter) Identify(context.Context, agent.Ref) (agent.Native, error) {
 	defer a.mu.Unlock()
 	if a.virgin {
 		n.Thread, n.ThreadID = agent.ThreadVerifiedAbsent, ""
+	}
+	if a.onNative != nil {
+		n = a.onNative(n)
 	}
 	return n, nil
 }

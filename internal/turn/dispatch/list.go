@@ -4,79 +4,46 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
-	"github.com/agent-knock-knock/akk/internal/redact"
-	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
+	"github.com/agent-knock-knock/akk/internal/watch"
 )
 
 // Page sizes of a list.
 const (
 	DefaultPage = 50
 	MaxPage     = 200
-	// turnsShown bounds the Turns without a visible terminal.
+	// turnsShown bounds the Turns without a row of their own.
 	turnsShown = 100
+	// historyShown bounds the settled Turns of a list with All.
+	historyShown = 100
 )
 
 // ListInput filters and pages a list.
 type ListInput struct {
-	Agent  string // "" for all
-	State  string // idle, working, awaiting_approval, unknown; "" for all
-	Cursor string
-	Limit  int // 0: DefaultPage
+	Agent     string // "" for all
+	State     string // idle, working, awaiting_approval, unknown; "" for all
+	Workspace string // a directory: only agents in it or below; "" for all
+	Status    string // only managed Turns in this status; "" for all
+	All       bool   // settled Turns and Watches too
+	Cursor    string
+	Limit     int // 0: DefaultPage
 }
 
-// Action is one tool call that is possible now, with its arguments filled in.
-type Action struct {
-	Tool            string         `json:"tool"`
-	Arguments       map[string]any `json:"arguments"`
-	MissingRequired []string       `json:"missing_required,omitempty"`
-	// NeedsPerson: a model must ask before it calls this.
-	NeedsPerson bool `json:"requires_explicit_user_confirmation,omitempty"`
-}
-
-// TerminalRow is one live agent.
-type TerminalRow struct {
-	TerminalID          ids.TerminalID    `json:"terminal_id"`
-	ShortRef            string            `json:"short_ref"`
-	Agent               string            `json:"agent"`
-	AgentVersion        string            `json:"agent_version,omitempty"`
-	Mode                string            `json:"mode,omitempty"`
-	Channel             turn.Channel      `json:"channel"`
-	State               discover.State    `json:"activity_state"`
-	Reason              string            `json:"activity_reason,omitempty"`
-	ScreenState         string            `json:"screen_state"`
-	NativeIdentityState string            `json:"native_identity_state"`
-	DurableState        string            `json:"durable_activity_state"`
-	NativeThreadID      string            `json:"native_thread_id,omitempty"`
-	Workspace           string            `json:"workspace"`
-	Target              string            `json:"target"`
-	PID                 int               `json:"pid"`
-	SessionID           ids.SessionID     `json:"session_id,omitempty"`
-	CurrentTurn         *TurnRow          `json:"current_turn,omitempty"`
-	RecentTurn          *TurnRow          `json:"recent_turn,omitempty"`
-	Actions             map[string]Action `json:"available_actions"`
-}
-
-// TurnRow is a Turn in short.
-type TurnRow struct {
-	TurnID     ids.TurnID        `json:"turn_id"`
-	SessionID  ids.SessionID     `json:"session_id"`
-	TerminalID ids.TerminalID    `json:"terminal_id"`
-	Agent      string            `json:"agent"`
-	Status     turn.Status       `json:"status"`
-	Submission turn.Stage        `json:"submission"`
-	Request    string            `json:"request"`
-	Reason     string            `json:"reason,omitempty"`
-	CreatedAt  time.Time         `json:"created_at"`
-	UpdatedAt  time.Time         `json:"updated_at"`
-	Actions    map[string]Action `json:"available_actions,omitempty"`
+// Watches shows Terminal Watches. The views are of the Watch's own wing.
+type Watches interface {
+	// List returns the active Watches, with all the settled ones too.
+	List(ctx context.Context, all bool) ([]watch.View, error)
+	// One returns one Watch; a missing one is fault.NotFound.
+	One(ctx context.Context, id ids.WatchID) (watch.View, error)
 }
 
 // StoreState says what the Store allows.
@@ -98,13 +65,17 @@ type ScanState struct {
 type ListResult struct {
 	Terminals   []TerminalRow `json:"terminals"`
 	Unavailable []TurnRow     `json:"unavailable_managed_turns,omitempty"`
+	History     []TurnRow     `json:"history,omitempty"`
+	Watches     []watch.View  `json:"watches,omitempty"`
+	Limitations []string      `json:"limitations,omitempty"`
 	Store       StoreState    `json:"store"`
 	Scan        ScanState     `json:"terminal_scan"`
 	NextCursor  string        `json:"next_cursor,omitempty"`
 }
 
 // List shows every live agent terminal and the Turns that need attention. It writes
-// nothing and works on a Store of a newer release.
+// nothing and works on a Store of a newer release. What belongs to no terminal is on the
+// first page only.
 func (s *Service) List(ctx context.Context, in ListInput) (ListResult, error) {
 	start, err := decodeCursor(in.Cursor)
 	if err != nil {
@@ -119,33 +90,156 @@ func (s *Service) List(ctx context.Context, in ListInput) (ListResult, error) {
 	if err != nil {
 		return ListResult{}, err
 	}
-	facts, err := s.listFacts(ctx, scan)
+	f, err := s.readFacts(ctx, scan.Terminals, in.All)
 	if err != nil {
 		return ListResult{}, err
 	}
 	out := ListResult{Terminals: []TerminalRow{}, Store: s.storeState(),
 		Scan: ScanState{Servers: scan.Servers, Terminals: len(scan.Terminals), Problems: scan.Problems}}
-	for _, t := range scan.Terminals {
-		row := s.terminalRow(t, facts)
-		if (in.Agent != "" && in.Agent != row.Agent) || (in.State != "" && in.State != string(row.State)) || string(t.ID) <= start {
+	var seen []SeenTerminal
+	for _, t := range ordered(scan.Terminals) {
+		if string(t.ID) <= start {
 			continue
 		}
-		out.Terminals = append(out.Terminals, row)
+		row, was := s.terminalRow(t, f)
+		if !in.wants(row) {
+			continue
+		}
+		if len(out.Terminals) == limit {
+			out.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(out.Terminals[limit-1].TerminalID))
+			break
+		}
+		out.Terminals, seen = append(out.Terminals, row), append(seen, was)
 	}
-	out.page(limit)
+	out.Limitations = s.askSources(ctx, out.Terminals, seen)
 	if start == "" {
-		out.Unavailable = s.unavailable(facts, scan)
+		s.listRest(ctx, in, scan, f, &out)
 	}
 	return out, nil
 }
 
-// page orders the rows by id, which is stable across calls, and cuts the page.
-func (r *ListResult) page(limit int) {
-	sortRows(r.Terminals)
-	if len(r.Terminals) > limit {
-		r.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(r.Terminals[limit-1].TerminalID))
-		r.Terminals = r.Terminals[:limit]
+// wants applies the filters.
+func (in ListInput) wants(row TerminalRow) bool {
+	switch {
+	case in.Agent != "" && in.Agent != row.Agent:
+	case in.State != "" && in.State != string(row.State):
+	case in.Workspace != "" && !within(row.Workspace, in.Workspace):
+	case in.Status != "" && !row.has(turn.Status(in.Status)):
+	default:
+		return true
 	}
+	return false
+}
+
+func (r TerminalRow) has(status turn.Status) bool {
+	return r.CurrentTurn != nil && r.CurrentTurn.Status == status || r.CurrentTurn == nil && r.RecentTurn != nil && r.RecentTurn.Status == status
+}
+
+func (in ListInput) wantsTurn(t turn.Turn) bool {
+	return (in.Agent == "" || in.Agent == t.Agent) && (in.Status == "" || in.Status == string(t.Status)) && (in.Workspace == "" || within(t.Workspace, in.Workspace))
+}
+
+// within reports whether dir is root or below it, by name.
+func within(dir, root string) bool {
+	root = filepath.Clean(root)
+	return dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, "/")+"/")
+}
+
+// listRest adds what belongs to no row: Turns whose terminal is not there, history, Watches.
+func (s *Service) listRest(ctx context.Context, in ListInput, scan discover.Scan, f facts, out *ListResult) {
+	rowed := map[string]bool{} // Turns that have a row, whether or not it is on this page
+	seen := map[string]bool{}
+	for _, t := range scan.Terminals {
+		seen[t.Key()] = true
+		if r, ok := f.recent[t.Key()]; ok {
+			rowed[string(r.Turn.ID)] = true
+		}
+	}
+	if in.State == "" { // such a Turn has no activity that anybody could see
+		var lost []turnsql.Row
+		for key, r := range f.held {
+			if !seen[key] {
+				lost = append(lost, r)
+			}
+		}
+		for _, r := range f.unheard {
+			if !rowed[string(r.Turn.ID)] {
+				lost = append(lost, r)
+			}
+		}
+		out.Unavailable = s.turnRows(in, lost, f, func(r turnsql.Row) *Availability { return &Availability{Reason: unavailable(r, scan, seen)} }, turnsShown)
+	}
+	out.History = s.turnRows(in, f.history, f, func(turnsql.Row) *Availability { return nil }, historyShown)
+	if s.Watches == nil {
+		return
+	}
+	watches, err := s.Watches.List(ctx, in.All)
+	if err != nil {
+		_, msg, _ := fault.Public(err)
+		out.Limitations = append(out.Limitations, "the watches are not shown: "+short(msg))
+	}
+	out.Watches = watches
+}
+
+func (s *Service) turnRows(in ListInput, rows []turnsql.Row, f facts, availability func(turnsql.Row) *Availability, limit int) []TurnRow {
+	var out []TurnRow
+	for _, r := range rows {
+		if !in.wantsTurn(r.Turn) {
+			continue
+		}
+		row := s.turnRow(r, nil, f)
+		row.Availability = availability(r)
+		out = append(out, row)
+	}
+	sortTurns(out)
+	return out[:min(len(out), limit)]
+}
+
+// unavailable says why a Turn has no terminal in a scan.
+func unavailable(r turnsql.Row, scan discover.Scan, seen map[string]bool) string {
+	switch {
+	case r.Damaged != nil:
+		return "the record of this turn is damaged"
+	case seen[r.Terminal]:
+		return "a newer turn is shown for its terminal"
+	case r.Turn.ProcessGone:
+		return "the agent process ended"
+	case scan.Unseen != nil:
+		return short(fmt.Sprintf("not seen, and %s could not be looked at: %s", scan.Unseen.Where, scan.Unseen.What))
+	}
+	return "its agent is in no pane now"
+}
+
+// turnRow is a Turn in short, with what can be done with it.
+func (s *Service) turnRow(r turnsql.Row, term *discover.Terminal, f facts) TurnRow {
+	sent := f.sent[string(r.Turn.ID)]
+	row := newTurnRow(r.Turn)
+	row.Callback, row.Actions = briefView(sent), s.turnActions(r, term, sent, f.now)
+	return row
+}
+
+func newTurnRow(t turn.Turn) TurnRow {
+	return TurnRow{TurnID: t.ID, SessionID: t.SessionID, TerminalID: t.Terminal, Agent: t.Agent, Status: t.Status, Submission: t.Stage,
+		Request: t.RequestSummary, Reason: t.Reason, CancelAsked: t.CancelPending(), CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt}
+}
+
+// CallbackView is the delivery of one message.
+type CallbackView struct {
+	MessageID     string    `json:"message_id"`
+	Kind          string    `json:"kind"`
+	Status        string    `json:"status"`
+	Attempts      int       `json:"attempts"`
+	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
+	AcceptedAt    time.Time `json:"accepted_at,omitzero"`
+	LastError     string    `json:"last_error,omitempty"`
+}
+
+func briefView(b outboxsql.Brief) *CallbackView {
+	if b.MessageID == "" {
+		return nil
+	}
+	return &CallbackView{MessageID: b.MessageID, Kind: b.Kind, Status: string(b.Status), Attempts: b.Attempts,
+		NextAttemptAt: b.NextAttemptAt, AcceptedAt: b.AcceptedAt, LastError: b.LastError}
 }
 
 func decodeCursor(c string) (string, error) {
@@ -154,113 +248,6 @@ func decodeCursor(c string) (string, error) {
 		return "", fault.New(fault.Invalid, "dispatch.list", "the cursor is not one that list gave").WithHint("call list without a cursor")
 	}
 	return string(b), nil
-}
-
-// listFacts is what the Store knows of a scan, read in one transaction.
-type listFacts struct {
-	held     map[string]turnsql.Row
-	recent   map[string]turnsql.Row
-	sessions map[string]turn.Session
-}
-
-func (s *Service) listFacts(ctx context.Context, scan discover.Scan) (listFacts, error) {
-	keys := make([]string, len(scan.Terminals))
-	for i, t := range scan.Terminals {
-		keys[i] = t.Key()
-	}
-	f := listFacts{held: map[string]turnsql.Row{}}
-	if s.DB == nil {
-		return f, nil // no Store yet: terminals are shown all the same
-	}
-	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
-		held, err := turnsql.Blocking(tx)
-		if err != nil {
-			return err
-		}
-		for _, r := range held {
-			f.held[r.Terminal] = r
-		}
-		if f.recent, err = turnsql.NewestOn(tx, keys); err != nil {
-			return err
-		}
-		f.sessions, err = turnsql.BoundSessions(tx, keys)
-		return err
-	})
-	return f, err
-}
-
-// unavailable returns the Turns that keep a terminal which is not there now.
-func (s *Service) unavailable(f listFacts, scan discover.Scan) []TurnRow {
-	seen := map[string]bool{}
-	for _, t := range scan.Terminals {
-		seen[t.Key()] = true
-	}
-	var out []TurnRow
-	for key, r := range f.held {
-		if !seen[key] {
-			row := turnRow(r.Turn)
-			row.Actions = s.turnActions(r.Turn)
-			out = append(out, row)
-		}
-	}
-	sortTurns(out)
-	return out[:min(len(out), turnsShown)]
-}
-
-func (s *Service) terminalRow(t discover.Terminal, f listFacts) TerminalRow {
-	state, reason := discover.Combine(t.Native, t.Screen)
-	if t.Conflict != "" {
-		state, reason = discover.Unknown, t.Conflict
-	}
-	row := TerminalRow{
-		TerminalID: t.ID, ShortRef: ids.ShortRef(string(t.ID)), Agent: t.Adapter.Kind(), AgentVersion: t.Native.Version, Mode: t.Native.Mode,
-		Channel: t.Native.Channel, State: state, Reason: redact.Line(redact.String(reason), 300),
-		ScreenState: string(t.Screen.State), NativeIdentityState: string(t.Native.Thread), DurableState: string(t.Native.Activity),
-		NativeThreadID: t.Native.ThreadID, Workspace: strings.ToValidUTF8(t.Ref.Cwd, "\uFFFD"), Target: t.Ref.Endpoint.Target, PID: t.Ref.Process.PID,
-		SessionID: f.sessions[t.Key()].ID, Actions: map[string]Action{},
-	}
-	held, busy := f.held[t.Key()]
-	if busy {
-		current := turnRow(held.Turn)
-		row.CurrentTurn = &current
-		row.Actions = s.turnActions(held.Turn)
-	} else {
-		row.Actions["status"] = Action{Tool: toolStatus, Arguments: map[string]any{"terminal_id": t.ID}}
-		if r, ok := f.recent[t.Key()]; ok {
-			recent := turnRow(r.Turn)
-			row.RecentTurn = &recent
-		}
-	}
-	switch err := discover.Ready(t); {
-	case err != nil && row.Reason == "": // idle, and yet it takes no task: a draft, a scrolled pane
-		_, msg, _ := fault.Public(err)
-		row.Reason = redact.Line(redact.String(msg), 300)
-	case err == nil && !busy && s.DB.Writable():
-		row.Actions["send"] = Action{Tool: toolSend, Arguments: map[string]any{"terminal_id": t.ID}, MissingRequired: []string{"request"}}
-	}
-	return row
-}
-
-// The names of the tools that results point to.
-const (
-	toolStatus = "agent_knock_knock_status"
-	toolSend   = "agent_knock_knock_send"
-	toolClose  = "agent_knock_knock_close"
-)
-
-// turnActions is what can be done with a Turn now.
-func (s *Service) turnActions(t turn.Turn) map[string]Action {
-	args := map[string]any{"turn_id": t.ID}
-	actions := map[string]Action{"status": {Tool: toolStatus, Arguments: args}}
-	if t.Status.Blocking() && t.Status != turn.Created && s.DB.Writable() {
-		actions["close"] = Action{Tool: toolClose, Arguments: args, NeedsPerson: true}
-	}
-	return actions
-}
-
-func turnRow(t turn.Turn) TurnRow {
-	return TurnRow{TurnID: t.ID, SessionID: t.SessionID, TerminalID: t.Terminal, Agent: t.Agent, Status: t.Status, Submission: t.Stage,
-		Request: t.RequestSummary, Reason: t.Reason, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt}
 }
 
 func (s *Service) storeState() StoreState {

@@ -3,12 +3,14 @@ package dispatch
 import (
 	"cmp"
 	"slices"
+
+	"github.com/agent-knock-knock/akk/internal/discover"
 )
 
-// sortRows orders terminals by id: the order is the cursor's order and survives a change
+// ordered returns terminals by id: the order is the cursor's order and survives a change
 // of any row's state.
-func sortRows(rows []TerminalRow) {
-	slices.SortFunc(rows, func(a, b TerminalRow) int { return cmp.Compare(a.TerminalID, b.TerminalID) })
+func ordered(terminals []discover.Terminal) []discover.Terminal {
+	return slices.SortedStableFunc(slices.Values(terminals), func(a, b discover.Terminal) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // sortTurns orders Turns newest first.

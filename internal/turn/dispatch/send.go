@@ -89,8 +89,13 @@ func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
 	return SendResult{Turn: s.awaitAcceptance(ctx, t, wait)}, nil
 }
 
-// replay answers a repeated call from the record of the first one.
+// replay answers a repeated call from the record of the first one. A Turn of an older
+// release has no call of its own; its key is in its row.
 func (s *Service) replay(ctx context.Context, in SendInput) (SendResult, bool, error) {
+	hash := ids.TextHash(in.Request)
+	if r, ok, err := s.replayCall(ctx, turnsql.Call{Key: in.CallID, Tool: "send", RequestHash: hash}); err != nil || ok {
+		return r, ok, err
+	}
 	var row turnsql.Row
 	var ok bool
 	err := s.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -100,7 +105,7 @@ func (s *Service) replay(ctx context.Context, in SendInput) (SendResult, bool, e
 	if err != nil || !ok {
 		return SendResult{}, false, err
 	}
-	if row.Turn.RequestHash != ids.TextHash(in.Request) {
+	if row.Turn.RequestHash != hash {
 		return SendResult{}, false, fault.New(turn.CodeReplay, "dispatch.send", "this call id was used for another request").WithHint("use a new call for a new task")
 	}
 	return SendResult{Turn: row.Turn, Replayed: true}, true, nil
@@ -161,8 +166,10 @@ func (s *Service) reserve(ctx context.Context, in SendInput, term discover.Termi
 			Inactivity: orDefault(in.Inactivity, turn.DefaultInactivity), Hard: orDefault(in.Hard, turn.DefaultHard),
 		}, tx.Now)
 		sub.turn, sub.end = plan.Turn, s.begin(plan.Turn.ID) // before the commit: a sweep must not take it for cut off
-		_, err = turnsql.Insert(tx, plan, s.Bridge)
-		return err
+		if _, err = turnsql.Insert(tx, plan, s.Bridge); err != nil {
+			return err
+		}
+		return turnsql.PutCall(tx, turnsql.Call{Key: in.CallID, TurnID: plan.Turn.ID, Tool: "send", RequestHash: plan.Turn.RequestHash})
 	})
 	return sub, err
 }

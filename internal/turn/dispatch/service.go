@@ -17,8 +17,10 @@ import (
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/offer"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
+	"github.com/agent-knock-knock/akk/internal/policy"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
@@ -41,7 +43,7 @@ type Monitors interface {
 	Forget(id ids.TurnID)
 }
 
-// Config is what a Service needs. All fields but Log are required.
+// Config is what a Service needs. All fields down to Clock are required.
 type Config struct {
 	DB       *store.DB
 	Bridge   ids.BridgeID
@@ -58,12 +60,24 @@ type Config struct {
 	LockDir string
 	Clock   clock.Clock
 	Log     *slog.Logger
+
+	// What other wings bring; each may be nil.
+	Callbacks   Callbacks
+	Transitions Transitions
+	Watches     Watches
+	Rows        []RowSource
+
+	// Policy approves what an administrator named; the zero one approves nothing.
+	Policy policy.Policy
 }
 
 // Service is the use cases. Its methods are safe for concurrent use.
 type Service struct {
 	Config
 	waiters waiters
+	prompts *offer.Book[shownPrompt] // what status showed to the Host
+	// handoffs are the switches of threads that list showed, by Turn.
+	handoffs *offer.Book[handoff]
 
 	mu     sync.Mutex
 	typing map[ids.TurnID]struct{} // submissions that run in this process now
@@ -74,7 +88,11 @@ func New(c Config) *Service {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{Config: c, waiters: waiters{m: map[ids.TurnID]map[chan struct{}]struct{}{}}, typing: map[ids.TurnID]struct{}{}}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	return &Service{Config: c, handoffs: offer.New[handoff](c.Clock, offer.Life), waiters: waiters{m: map[ids.TurnID]map[chan struct{}]struct{}{}}, typing: map[ids.TurnID]struct{}{},
+		prompts: offer.New[shownPrompt](c.Clock, offer.Life)}
 }
 
 // begin marks a submission as running until end is called.
@@ -89,10 +107,10 @@ func (s *Service) begin(id ids.TurnID) (end func()) {
 	}
 }
 
-// cutOff reports whether a Turn of this Bridge is in the middle of a submission that
-// nobody carries on: its end could not be stored when it came.
+// cutOff reports whether a Turn of this Bridge is in the middle of a submission or an answer
+// that nobody carries on: its end could not be stored when it came.
 func (s *Service) cutOff(t turn.Turn) bool {
-	if t.Stage != turn.Reserved && t.Stage != turn.TextInjected {
+	if t.Stage != turn.Reserved && t.Stage != turn.TextInjected && !t.AnswerPending() && !t.Untold() {
 		return false
 	}
 	s.mu.Lock()
@@ -104,6 +122,11 @@ func (s *Service) cutOff(t turn.Turn) bool {
 // change loads a Turn of this Bridge, decides, and commits the events, the row and the
 // callbacks together. Effects follow the commit.
 func (s *Service) change(ctx context.Context, id ids.TurnID, decide func(turn.Turn, time.Time) (turn.Plan, error)) (turn.Turn, error) {
+	return s.changeWith(ctx, id, decide, nil)
+}
+
+// changeWith is change with more to write in the same transaction; also may be nil.
+func (s *Service) changeWith(ctx context.Context, id ids.TurnID, decide func(turn.Turn, time.Time) (turn.Plan, error), also func(*store.Tx, turn.Turn) error) (turn.Turn, error) {
 	var plan turn.Plan
 	enqueued := false
 	err := s.DB.Update(ctx, func(tx *store.Tx) error {
@@ -117,7 +140,9 @@ func (s *Service) change(ctx context.Context, id ids.TurnID, decide func(turn.Tu
 		if plan, err = decide(row.Turn, tx.Now); err != nil {
 			return err
 		}
-		plan, enqueued, err = s.commit(tx, row, plan)
+		if plan, enqueued, err = s.commit(tx, row, plan); err == nil && also != nil {
+			err = also(tx, plan.Turn)
+		}
 		return err
 	})
 	if err != nil {
@@ -223,6 +248,11 @@ func (s *Service) after(plan turn.Plan, enqueued bool) {
 // told again, but fault.NotFound, that the Turn is not ours to watch; an observation that
 // changes nothing is no error.
 func (s *Service) Observe(ctx context.Context, id ids.TurnID, o turn.Observation) error {
+	if o.Kind == turn.ObsPrompt && s.Policy.Enabled {
+		if done, err := s.autoApprove(ctx, id, o); done {
+			return err
+		}
+	}
 	t, err := s.change(ctx, id, func(t turn.Turn, now time.Time) (turn.Plan, error) { return turn.Observe(t, o, now), nil })
 	if fault.Is(err, turn.CodeStaleOwner) {
 		return fault.Wrap(err, fault.NotFound, "dispatch.observe", "turn %s is watched by another Bridge", id)

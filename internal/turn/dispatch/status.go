@@ -15,6 +15,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
+	"github.com/agent-knock-knock/akk/internal/watch"
 )
 
 // Limits of what status shows of a screen and a journal.
@@ -25,10 +26,11 @@ const (
 	traceEvents  = 200
 )
 
-// StatusInput names one Turn or one terminal.
+// StatusInput names one Turn, one terminal or one Terminal Watch.
 type StatusInput struct {
 	TurnID     ids.TurnID
 	TerminalID ids.TerminalID
+	WatchID    ids.WatchID
 	NoScreen   bool // leave the terminal alone: what the Store knows only
 	Trace      bool // the whole journal, up to traceEvents
 }
@@ -36,9 +38,12 @@ type StatusInput struct {
 // StatusResult is the answer of status.
 type StatusResult struct {
 	Turn        *TurnView         `json:"turn,omitempty"`
+	Budget      *turn.Budget      `json:"budget,omitempty"`
 	Callbacks   []CallbackView    `json:"callback_delivery,omitempty"`
 	Events      []EventView       `json:"recent_events,omitempty"`
+	Interaction *Interaction      `json:"interaction,omitempty"`
 	Terminal    *TerminalRow      `json:"terminal,omitempty"`
+	Watch       *watch.View       `json:"watch,omitempty"`
 	Screen      string            `json:"terminal_screen,omitempty"`
 	Limitations []string          `json:"limitations,omitempty"`
 	Store       StoreState        `json:"store"`
@@ -77,17 +82,6 @@ type PromptView struct {
 	Reason     string          `json:"reason,omitempty"`
 }
 
-// CallbackView is the delivery of one message.
-type CallbackView struct {
-	MessageID     string    `json:"message_id"`
-	Kind          string    `json:"kind"`
-	Status        string    `json:"status"`
-	Attempts      int       `json:"attempts"`
-	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
-	AcceptedAt    time.Time `json:"accepted_at,omitzero"`
-	LastError     string    `json:"last_error,omitempty"`
-}
-
 // EventView is one line of the journal.
 type EventView struct {
 	At     time.Time `json:"at"`
@@ -96,64 +90,111 @@ type EventView struct {
 	Note   string    `json:"note,omitempty"`
 }
 
-// Status shows one Turn or one terminal. A terminal that cannot be reached is a
-// limitation, not an error; it writes nothing.
+// Status shows one Turn, one terminal or one Watch. A terminal that cannot be reached is a
+// limitation, not an error; it writes nothing. What it shows of a prompt is what the Host
+// may decide about from now on.
 func (s *Service) Status(ctx context.Context, in StatusInput) (StatusResult, error) {
-	if (in.TurnID == "") == (in.TerminalID == "") {
-		return StatusResult{}, fault.New(fault.Invalid, "dispatch.status", "give exactly one of turn_id and terminal_id").WithHint("agent_knock_knock_list shows both")
-	}
+	const op = "dispatch.status"
 	out := StatusResult{Store: s.storeState(), Actions: map[string]Action{}}
-	terminal := in.TerminalID
-	if in.TurnID != "" {
-		if err := s.turnStatus(ctx, in, &out); err != nil {
-			return out, err
-		}
-		terminal = out.Turn.TerminalID
+	switch named := count(in.TurnID != "", in.TerminalID != "", in.WatchID != ""); {
+	case named != 1:
+		return StatusResult{}, fault.New(fault.Invalid, op, "give exactly one of turn_id, terminal_id and watch_id").WithHint("agent_knock_knock_list shows all of them")
+	case in.WatchID != "":
+		return out, s.watchStatus(ctx, in.WatchID, &out)
+	case in.TurnID != "":
+		return out, s.turnStatus(ctx, in, &out)
+	case in.NoScreen:
+		return out, fault.New(fault.Invalid, op, "a terminal is its screen: screen=false shows nothing of %s", in.TerminalID).WithHint("leave screen out, or give a turn_id")
 	}
-	if in.NoScreen {
-		out.Limitations = append(out.Limitations, "the terminal was not looked at")
-		return out, nil
-	}
-	err := s.terminalStatus(ctx, terminal, &out)
-	if err != nil && in.TurnID == "" {
-		return out, err
-	}
-	if err != nil {
-		_, msg, _ := fault.Public(err)
-		out.Limitations = append(out.Limitations, "the terminal is not reachable: "+msg)
-	}
-	return out, nil
+	return out, s.terminalStatus(ctx, in.TerminalID, &out)
 }
 
+func count(set ...bool) (n int) {
+	for _, b := range set {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Service) watchStatus(ctx context.Context, id ids.WatchID, out *StatusResult) error {
+	if s.Watches == nil {
+		return fault.New(fault.NotFound, "dispatch.status", "there is no watch %q", id).WithHint("agent_knock_knock_list shows the watches")
+	}
+	v, err := s.Watches.One(ctx, id)
+	if err != nil {
+		return err
+	}
+	out.Watch = &v
+	for name, a := range v.Actions {
+		out.Actions[name] = Action{Tool: a.Tool, Arguments: a.Arguments}
+	}
+	return nil
+}
+
+// turnStatus reads the Turn and, unless it was told not to, its terminal.
 func (s *Service) turnStatus(ctx context.Context, in StatusInput, out *StatusResult) error {
+	row, sent, err := s.turnRecord(ctx, in, out)
+	if err != nil {
+		return err
+	}
+	var term *discover.Terminal
+	if in.NoScreen {
+		out.Limitations = append(out.Limitations, "the terminal was not looked at")
+	} else if t, err := s.Scanner.Find(ctx, row.Turn.Terminal); err != nil {
+		_, msg, _ := fault.Public(err)
+		out.Limitations = append(out.Limitations, "the terminal is not reachable: "+short(msg))
+	} else {
+		if term = &t; t.Key() != row.Turn.TerminalKey() {
+			term = nil
+			out.Limitations = append(out.Limitations, "the terminal runs another process than the task was sent to")
+		}
+		if err := s.showTerminal(ctx, t, out); err != nil {
+			return err
+		}
+	}
+	if row.Owner != s.Bridge && row.Turn.Status.Blocking() {
+		out.Limitations = append(out.Limitations, "another Bridge owns this Turn; this one only reads it")
+	}
+	out.Actions = s.turnActions(row, term, sent, s.Clock.Now())
+	out.Interaction = s.interaction(row.Turn)
+	s.offerPrompt(row.Turn)
+	return nil
+}
+
+// turnRecord reads what the Store holds of a Turn.
+func (s *Service) turnRecord(ctx context.Context, in StatusInput, out *StatusResult) (row turnsql.Row, sent outboxsql.Brief, err error) {
 	limit := recentEvents
 	if in.Trace {
 		limit = traceEvents
 	}
-	return s.DB.View(ctx, func(tx *store.Tx) error {
-		row, err := turnsql.Get(tx, in.TurnID)
-		if err != nil {
+	return row, sent, s.DB.View(ctx, func(tx *store.Tx) error {
+		var err error
+		if row, err = turnsql.Get(tx, in.TurnID); err != nil {
 			return err
 		}
 		events, err := turnsql.Events(tx, in.TurnID, limit)
 		if err != nil {
 			return err
 		}
-		deliveries, err := outboxsql.BySource(tx, "managed_turn", string(in.TurnID))
+		deliveries, err := outboxsql.BySource(tx, outbox.SourceTurn, string(in.TurnID))
 		if err != nil {
 			return err
 		}
-		out.Turn = turnView(row.Turn)
+		briefs, err := outboxsql.Briefs(tx, outbox.SourceTurn, []string{string(in.TurnID)})
+		if err != nil {
+			return err
+		}
+		sent = briefs[string(in.TurnID)]
+		budget := row.Turn.Budget()
+		out.Turn, out.Budget = turnView(row.Turn), &budget
 		for _, e := range events {
 			out.Events = append(out.Events, eventView(e))
 		}
 		for _, d := range deliveries {
 			out.Callbacks = append(out.Callbacks, callbackView(d))
 		}
-		if row.Owner != s.Bridge && row.Turn.Status.Blocking() {
-			out.Limitations = append(out.Limitations, "another Bridge owns this Turn; this one only reads it")
-		}
-		out.Actions = s.turnActions(row.Turn)
 		return nil
 	})
 }
@@ -163,16 +204,24 @@ func (s *Service) terminalStatus(ctx context.Context, id ids.TerminalID, out *St
 	if err != nil {
 		return err
 	}
-	facts, err := s.listFacts(ctx, discover.Scan{Terminals: []discover.Terminal{t}})
+	if err := s.showTerminal(ctx, t, out); err != nil {
+		return err
+	}
+	out.Actions = out.Terminal.Actions
+	s.offerTerminal(t)
+	return nil
+}
+
+// showTerminal adds the row of a terminal and its screen.
+func (s *Service) showTerminal(ctx context.Context, t discover.Terminal, out *StatusResult) error {
+	f, err := s.readFacts(ctx, []discover.Terminal{t}, false)
 	if err != nil {
 		return err
 	}
-	row := s.terminalRow(t, facts)
-	out.Terminal = &row
-	if out.Turn == nil {
-		out.Actions = row.Actions
-	}
-	out.Screen = excerpt(t.Lines)
+	row, seen := s.terminalRow(t, f)
+	rows := []TerminalRow{row}
+	out.Limitations = append(out.Limitations, s.askSources(ctx, rows, []SeenTerminal{seen})...)
+	out.Terminal, out.Screen = &rows[0], excerpt(t.Lines)
 	return nil
 }
 
@@ -191,7 +240,7 @@ func excerpt(lines []string) string {
 }
 
 func turnView(t turn.Turn) *TurnView {
-	v := &TurnView{TurnRow: turnRow(t), SubmissionOutcome: t.SubmissionStatus(), AgentVersion: t.AgentVersion, Mode: t.Mode, Channel: t.Channel,
+	v := &TurnView{TurnRow: newTurnRow(t), SubmissionOutcome: t.SubmissionStatus(), AgentVersion: t.AgentVersion, Mode: t.Mode, Channel: t.Channel,
 		Workspace: strings.ToValidUTF8(t.Workspace, "\uFFFD"), MessageID: string(t.MessageID), NativeThreadID: t.ThreadID, NativeTurnID: t.NativeTurnID,
 		Evidence: t.Evidence, Trouble: t.Trouble, AnswerBytes: t.AnswerBytes, EnteredAt: t.EnteredAt, AcceptedAt: t.AcceptedAt,
 		EndedAt: t.EndedAt, LastActivityAt: t.LastActivityAt, DeadlineAt: t.NextDeadline()}

@@ -17,5 +17,8 @@ func Register(r *toolkit.Registry, s *dispatch.Service) {
 	registerList(r, s)
 	registerStatus(r, s)
 	registerSend(r, s)
+	registerRenew(r, s)
+	registerRetry(r, s)
+	registerCancel(r, s)
 	registerClose(r, s)
 }
