@@ -63,6 +63,7 @@ var (
 	Left    = Key{name: "Left"}
 	Right   = Key{name: "Right"}
 	BackTab = Key{name: "BTab"}
+	Tab     = Key{name: "Tab"}
 )
 
 // Char is the key that types one printable character. Any other rune gives a Key that
