@@ -1,4 +1,4 @@
-// Command akk-monitor watches one Turn for the Bridge: it follows the agent's own records
+// Command akk-monitor serves one Turn or one Terminal Watch for the Bridge: it follows the agent's own records
 // and looks at its screen, and reports what it saw. It opens no Store, types nothing and
 // delivers nothing. The Bridge starts it; by hand it does nothing.
 package main
@@ -49,7 +49,14 @@ func watch(ctx context.Context, s wire.MonitorSpec, feed *wire.Feed) error {
 		return fault.New(fault.Invalid, "monitor.watch", "agent %q is not known here", s.Anchor.Agent)
 	}
 	debug.FreeOSMemory() // what the start needed, once; from here on little is
-	return observe.Run(ctx,
+	run := observe.Run
+	switch s.Mode {
+	case wire.WatchTask:
+		run = observe.RunTask
+	case wire.WatchActivity:
+		run = observe.RunActivity
+	}
+	return run(ctx,
 		observe.Config{Screen: tmux.At(s.Ref.Endpoint.Socket), Entered: feed.Entered(), Beat: feed.Beat},
 		observe.Spec{
 			Ref: s.Ref, Anchor: s.Anchor, Pasted: s.Pasted, EnteredAt: s.EnteredAt, Accepted: s.Accepted, OpenPrompt: s.OpenPrompt,
