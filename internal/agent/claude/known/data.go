@@ -180,8 +180,50 @@ var ApprovalQuestions = []string{
 
 // QuestionMarks tell a questionnaire, a plan or their last page.
 var QuestionMarks = []string{
-	"Ready to submit your answers?", "Exit plan mode?", "Would you like to proceed?", "Chat about this", "Type something",
+	SubmitQuestion, "Exit plan mode?", "Would you like to proceed?", ChatChoice, "Type something",
 }
+
+// A questionnaire (AskUserQuestion). A digit takes a choice and goes on at once; a
+// questionnaire with several questions ends with a page that sends all answers. The last
+// choice of a question opens a line for own words in its own row: text, then Enter; a digit
+// is text in it. With several choices allowed, or with previews, the layout is another one.
+const (
+	SubmitQuestion    = "Ready to submit your answers?"
+	UnansweredMark    = "You have not answered all questions"
+	SubmitTab         = "✔ Submit"
+	ChatChoice        = "Chat about this" // gives the questionnaire up; below a rule of its own
+	SelectFooter      = "Enter to select"
+	OwnWordsLabel     = "Type something."
+	TabBoxes          = "☐☒"
+	DescriptionIndent = 5
+)
+
+var (
+	TabRow    = pattern.New(`^(?:←\s+)?[☐☒] \S`)
+	MultiMark = pattern.New(`^\[[ ✔]\] `)
+	// SecretWords in a question make its answer a person's.
+	SecretWords = pattern.New(`(?i)\b(?:password|passphrase|passcode|secret|token|api[ -]?key|private key|credentials?)\b`)
+)
+
+// The end of plan mode: short without a plan file, and with one a plan above three choices,
+// of which the last opens a line for own words. LastingChoices of it change the mode for
+// what follows and are a person's.
+const (
+	PlanTitle    = "Ready to code?"
+	PlanOwnWords = "Tell Claude what to change"
+	PlanFeedback = "shift+tab to approve with this feedback"
+	PlanFooter   = "ctrl+g to edit in"
+)
+
+var (
+	PlanQuestions   = []string{"Exit plan mode?", "Would you like to proceed?"}
+	LastingChoices  = pattern.New(`\b(?:auto mode|auto-accept|bypass|clear context|don't ask again|always)\b`)
+	RefusingChoices = map[string]bool{"No": true, "Cancel": true}
+)
+
+// NarrowBelow is the width under which dialogs are wrapped and scrolled so much that none
+// is answered by key. Seen at 40 columns.
+const NarrowBelow = 60
 
 const (
 	LabelYes      = "Yes" // exactly this grants one request

@@ -11,7 +11,7 @@ import (
 )
 
 // load reads a recorded screen: a head with cursor, alternate screen and title, then the
-// lines as `tmux capture-pane -e` gave them. Files named rig-* and cli-* are real screens
+// lines as `tmux capture-pane -e` gave them. Files named rig-*, cli-* and live-* are real screens
 // of Claude Code 2.1.197.
 func load(t *testing.T, name string) tmux.Capture {
 	t.Helper()
@@ -29,6 +29,10 @@ func load(t *testing.T, name string) tmux.Capture {
 		switch key {
 		case "cursor":
 			if _, err := fmt.Sscan(value, &c.Pane.CursorX, &c.Pane.CursorY); err != nil {
+				t.Fatal(err)
+			}
+		case "size":
+			if _, err := fmt.Sscan(value, &c.Pane.Width, &c.Pane.Height); err != nil {
 				t.Fatal(err)
 			}
 		case "alt":

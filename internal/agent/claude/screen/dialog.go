@@ -38,10 +38,14 @@ func readDialog(c tmux.Capture, noComposer string) agent.Screen {
 		s.Reason = "a dialog has the focus: " + footer
 	}
 	if len(choices) == 0 {
+		s.Prompt = cutQuestion(c)
 		return s
 	}
-	p := describe(c, choices)
+	p, g := describe(c, choices)
 	s.Prompt = &p
+	if s.OwnWords() {
+		s.Composer, s.Draft = g.ownWords()
+	}
 	if p.Kind == turn.PromptApproval {
 		s.State = agent.ScreenApproval
 	}
@@ -61,7 +65,7 @@ func dialogFooter(lines []string) string {
 }
 
 // lastChoices returns the last block of options, numbered from 1 in order, with exactly
-// one marker and the cursor on it: only an open dialog has the cursor there, and not a
+// one marker and the cursor in its rows: only an open dialog has the cursor there, and not a
 // list in a prompt or an answer that looks the same. Lines between two options (wrapped
 // labels, descriptions) are allowed; a block that is not well formed is no block.
 func lastChoices(c tmux.Capture) []choice {
@@ -82,7 +86,7 @@ func lastChoices(c tmux.Capture) []choice {
 	}
 	marked := 0
 	for _, ch := range block {
-		if ch.selected && ch.line == c.Pane.CursorY {
+		if ch.selected && cursorIn(c, ch) {
 			marked++
 		} else if ch.selected {
 			return nil
@@ -92,6 +96,20 @@ func lastChoices(c tmux.Capture) []choice {
 		return nil
 	}
 	return block
+}
+
+// cursorIn reports whether the cursor stands in the rows of a choice: in a long text that
+// is written there it is on the last of them.
+func cursorIn(c tmux.Capture, ch choice) bool {
+	y := ch.line
+	for y < c.Pane.CursorY && y+1 < len(c.Lines) {
+		l := c.Lines[y+1]
+		if strings.TrimSpace(l) == "" || isRule(l) || known.OptionLine.MatchString(l) {
+			return false
+		}
+		y++
+	}
+	return y == c.Pane.CursorY
 }
 
 // wrappedLabel joins a label with its continuation lines: those directly below it that
@@ -114,9 +132,14 @@ func wrappedLabel(lines []string, block []choice, i int) string {
 }
 
 // describe reads the prompt region: from the dialog's top rule to the end of the screen.
-func describe(c tmux.Capture, choices []choice) turn.Prompt {
+func describe(c tmux.Capture, choices []choice) (turn.Prompt, page) {
 	top, whole := regionTop(c.Lines, choices[0].line)
 	region := trimBlank(c.Lines[top:])
+	questionnaire := choices[len(choices)-1].label == known.ChatChoice // whatever the agent asks in it
+	if isQuestion(region) {
+		top = planTop(c.Lines, top)
+		region = trimBlank(c.Lines[top:])
+	}
 	p := turn.Prompt{
 		Kind:        turn.PromptDialog,
 		Fingerprint: fingerprint(c.Pane, region),
@@ -124,7 +147,7 @@ func describe(c tmux.Capture, choices []choice) turn.Prompt {
 	}
 	question, at := approvalQuestion(c.Lines, top, choices[0].line)
 	switch {
-	case question != "":
+	case question != "" && !questionnaire:
 		p.Kind, p.Title = turn.PromptApproval, redact.String(question)
 		p.Detail = detail(c.Lines[top:at])
 		for i := range choices {
@@ -132,19 +155,36 @@ func describe(c tmux.Capture, choices []choice) turn.Prompt {
 		}
 		p.Options = approvalOptions(choices)
 		p.Reason = notApprovable(choices, whole)
+		if c.Pane.Width > 0 && c.Pane.Width < known.NarrowBelow {
+			p.Reason = fmt.Sprintf("the terminal is narrower than %d columns", known.NarrowBelow)
+		}
 		p.Approvable = p.Reason == ""
-		return p
+		return p, page{}
 	case isQuestion(region):
 		p.Kind = turn.PromptQuestion
-		p.Reason = "a question needs an answer, not an approval"
-	default:
-		p.Reason = "only a person may answer this dialog"
+		g := describeQuestion(c, top, whole, choices, &p)
+		return p, g
 	}
+	p.Reason = "only a person may answer this dialog"
 	p.Title = redact.String(titleLine(c.Lines, top, choices[0].line))
 	for _, ch := range choices {
 		p.Options = append(p.Options, turn.PromptOption{Label: redact.String(ch.label)})
 	}
-	return p
+	return p, page{}
+}
+
+// planTop returns the first row of a dialog that shows a plan above a rule of its own, or
+// top.
+func planTop(lines []string, top int) int {
+	for i := top - 1; i >= 0; i-- {
+		if isRule(lines[i]) {
+			if i+1 < top && strings.TrimSpace(lines[i+1]) == known.PlanTitle {
+				return i
+			}
+			return top
+		}
+	}
+	return top
 }
 
 // regionTop returns the line of the rule that opens the dialog, and whether it is on the

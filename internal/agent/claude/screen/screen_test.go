@@ -41,8 +41,20 @@ func TestEveryRecordedScreenIsClassified(t *testing.T) {
 		}
 		if p := s.Prompt; p != nil {
 			fmt.Fprintf(&b, ", %s %q approvable=%v (%s)", p.Kind, p.Title, p.Approvable, p.Reason)
+			if st := p.Step; st != nil {
+				fmt.Fprintf(&b, "\n\tstep %d/%d %s header %q detail %q", st.Index, st.Total, st.Kind, st.Header, p.Detail)
+			}
+			if p.Manual != "" {
+				fmt.Fprintf(&b, "\n\tmanual: %s", p.Manual)
+			}
 			for _, o := range p.Options {
 				fmt.Fprintf(&b, "\n\t%q key=%s once=%v reject=%v", o.Label, o.Key, o.OneTime, o.Reject)
+				if o.FreeText {
+					b.WriteString(" free_text")
+				}
+				if o.Description != "" {
+					fmt.Fprintf(&b, " %q", o.Description)
+				}
 			}
 		}
 		b.WriteByte('\n')
