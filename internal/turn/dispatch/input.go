@@ -31,11 +31,13 @@ func (s *Service) submit(ctx context.Context, sub submission) (turn.Turn, error)
 	}
 	inputCtx, cancel := context.WithTimeout(ctx, inputLimit)
 	defer cancel()
-	unlock, err := tmux.LockPane(inputCtx, s.LockDir, sub.term.Ref.Endpoint.Key())
-	if err != nil {
-		return s.abort(ctx, sub, err)
+	if !sub.locked {
+		unlock, err := tmux.LockPane(inputCtx, s.LockDir, sub.term.Ref.Endpoint.Key())
+		if err != nil {
+			return s.abort(ctx, sub, err)
+		}
+		defer unlock()
 	}
-	defer unlock()
 	if err := s.proveAgain(inputCtx, sub); err != nil {
 		return s.abort(ctx, sub, err)
 	}

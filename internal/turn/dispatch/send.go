@@ -38,6 +38,11 @@ type SendInput struct {
 	Hard       time.Duration // 0: the default
 	// Reserved, when set, is called once the Turn is durable: later reads show it.
 	Reserved func()
+	// Thread, when set, is the native thread that the caller has proved to be in the
+	// foreground: a terminal whose evidence names another one is refused.
+	Thread string
+	// Locked: the caller holds the input lock of the pane until Send returns.
+	Locked bool
 }
 
 // SendResult says what is known of the submission when the tool answers.
@@ -70,6 +75,9 @@ func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
 	if err != nil {
 		return SendResult{}, err
 	}
+	if in.Thread != "" && term.Native.ThreadID != "" && term.Native.ThreadID != in.Thread {
+		return SendResult{}, fault.New(turn.CodeTerminal, "dispatch.send", "%s shows another thread than the one that was identified", term.ID).WithHint("identify it again")
+	}
 	if err := discover.Ready(term); err != nil {
 		return SendResult{}, s.nameHolder(ctx, term, err)
 	}
@@ -87,6 +95,12 @@ func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
 	}
 	wait := min(acceptWait, answerLimit-s.Clock.Now().Sub(started))
 	return SendResult{Turn: s.awaitAcceptance(ctx, t, wait)}, nil
+}
+
+// Replay answers a call that was carried out before, as Send would; ok is false for a new
+// one.
+func (s *Service) Replay(ctx context.Context, callID, request string) (_ SendResult, ok bool, err error) {
+	return s.replay(ctx, SendInput{CallID: callID, Request: strings.ReplaceAll(request, "\r\n", "\n")})
 }
 
 // replay answers a repeated call from the record of the first one. A Turn of an older
@@ -131,12 +145,13 @@ type submission struct {
 	term   discover.Terminal
 	pasted string // as typed or sent: the request, made literal where that is proved
 	end    func() // the submission is over
+	locked bool   // the caller of Send holds the lock of the pane
 }
 
 // reserve makes Session and Turn durable. The unique index on the terminal is the fence:
 // of two sends at one moment, one wins and the other is told who holds it.
 func (s *Service) reserve(ctx context.Context, in SendInput, term discover.Terminal) (submission, error) {
-	sub := submission{term: term, pasted: in.Request, end: func() {}}
+	sub := submission{term: term, pasted: in.Request, end: func() {}, locked: in.Locked}
 	if term.Native.Channel == turn.ChannelKeyboard {
 		var err error
 		if sub.pasted, err = term.Adapter.Literal(in.Request); err != nil {
