@@ -196,7 +196,7 @@ func applyStop(t Turn, e Event, wasPending bool) Turn {
 	switch o := e.Observation; {
 	case o.Kind == ObsInterrupted:
 		t.Status, t.Reason, t.StopProved = Cancelled, "", true
-	case o.Kind == ObsTrouble && o.Code == CodeIdleNoEnd:
+	case o.Kind == ObsTrouble && e.Message != "": // only an end is told to the Host
 		t.Status, t.Reason, t.StopProved = Cancelled, "the agent is idle and wrote no end of the task", false
 		t.Prompt, t.EndedAt, t.Evidence, t.FinalMessage = nil, e.At, o.Source, e.Message
 	}
