@@ -15,6 +15,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/callbackexec"
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/mcpserver"
@@ -91,6 +92,8 @@ func followParent(ctx context.Context, log *slog.Logger) (context.Context, conte
 // bridge is the running parts of one Host Bridge.
 type bridge struct {
 	id         ids.BridgeID
+	options    cli.HostBridgeOptions
+	started    time.Time
 	log        *slog.Logger
 	db         *store.DB
 	absent     func() // takes back the announcement that this Bridge lives
@@ -100,13 +103,14 @@ type bridge struct {
 	turns      *dispatch.Service
 	pump       *delivery.Pump
 	loop       *reconcile.Loop
+	control    *control.Server
 	ctx        context.Context
 }
 
 // newBridge makes the parts. What it made before a failure is released again.
 func newBridge(ctx context.Context, o cli.HostBridgeOptions, log *slog.Logger) (*bridge, error) {
 	// The parts outlive the session's ctx: what was accepted is drained after it ended.
-	b := &bridge{id: ids.NewBridge(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
+	b := &bridge{id: ids.NewBridge(), options: o, started: time.Now(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
 	if err := b.build(ctx, o); err != nil {
 		b.close()
 		return nil, err
@@ -176,6 +180,7 @@ func (b *bridge) register(o cli.HostBridgeOptions) error {
 
 // begin starts the Host-owned lifecycle, once MCP is connected.
 func (b *bridge) begin() {
+	b.answerOperators()
 	debug.SetGCPercent(gcPercent) // not before: a start needs no collection
 	b.pump.Start(b.ctx)
 	b.loop.Start(b.ctx)
@@ -201,6 +206,9 @@ func (b *bridge) recoverCallbacks(ctx context.Context) error {
 // end stops the parts in the order in which they use one another. The session's error, if
 // any, is the exit.
 func (b *bridge) end(sessionErr error) error {
+	if b.control != nil {
+		b.control.Stop()
+	}
 	b.loop.Stop()
 	b.pump.Stop()
 	ctx, cancel := context.WithTimeout(b.ctx, stopLimit)

@@ -26,6 +26,9 @@ const (
 
 func main() {
 	proc.MaybeRunner()
+	if wire.PrintVersion(os.Stdout, "akk-callback", os.Args) {
+		return
+	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	if err := serve(context.Background()); err != nil {

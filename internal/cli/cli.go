@@ -30,6 +30,8 @@ const Name = "agent-knock-knock"
 const (
 	CodeUsage  fault.Code = "usage"         // the command line itself is wrong
 	CodeDoctor fault.Code = "doctor_failed" // the report is on stdout and has errors
+	// CodeUnchecked: the report is on stdout and not every check could be made. Exit 2.
+	CodeUnchecked fault.Code = "doctor_unchecked"
 )
 
 // maxErrorLine bounds the one line of a failure, in bytes.
@@ -46,6 +48,11 @@ type Deps struct {
 	// Pane starts an agent in tmux; Attach goes there, on the person's terminal.
 	Pane   func(ctx context.Context, r pane.Request) (pane.Report, error)
 	Attach func(ctx context.Context, argv []string) error
+	// Machine reports on the machine, its Store and its Bridges; Bridges on these alone.
+	Machine MachineFunc
+	Bridges BridgesFunc
+	// Outbox looks at deliveries of a Store and changes them on an operator's word.
+	Outbox OutboxFuncs
 
 	LookupEnv  func(name string) (string, bool)
 	IsTerminal func(w io.Writer) bool
@@ -65,7 +72,8 @@ func (d Deps) withDefaults() Deps {
 }
 
 // Main runs one command line (without the program's name) and returns its exit code: 0,
-// or 1 after exactly one line on stderr, "agent-knock-knock: code: message (hint)".
+// or 1 after exactly one line on stderr, "agent-knock-knock: code: message (hint)"; 2 when
+// doctor could not make a check.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, deps Deps) int {
 	root := New(deps)
 	if args == nil {
@@ -80,6 +88,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return 0
 	}
 	fmt.Fprintln(stderr, errorLine(err))
+	if fault.Is(err, CodeUnchecked) {
+		return 2
+	}
 	return 1
 }
 
@@ -126,6 +137,12 @@ func New(deps Deps) *cobra.Command {
 	}
 	if deps.Pane != nil {
 		root.AddCommand(newPane(deps))
+	}
+	if deps.Bridges != nil {
+		root.AddCommand(newWorkers(deps))
+	}
+	if deps.Outbox.List != nil {
+		root.AddCommand(newOutbox(deps))
 	}
 	root.AddCommand(newHostProfile(deps), newDoctor(deps), newVersion(deps))
 	return root

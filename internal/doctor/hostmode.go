@@ -1,7 +1,8 @@
-// Package doctor answers, before anything is started, whether this Host can run a Bridge.
+// Package doctor answers whether this Host can run a Bridge, and whether this machine and
+// the Bridges that run on it are well.
 //
-// It looks and reports; it starts no program, sends no callback, opens no Store, and
-// never shows the controller session or a credential.
+// It looks and reports: it writes nothing, starts nothing but programs that print their
+// version, sends no callback, and never shows the controller session or a credential.
 package doctor
 
 import (

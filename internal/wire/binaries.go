@@ -45,6 +45,21 @@ func (b Binaries) path(k kind) (string, error) {
 	return path, nil
 }
 
+// Paths returns the workers' programs, there or not.
+func (b Binaries) Paths() []string {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	out := []string{b.Monitor, b.Callback}
+	for i, k := range []kind{kindMonitor, kindCallback} {
+		if out[i] == "" && err == nil {
+			out[i] = filepath.Join(filepath.Dir(self), string(k))
+		}
+	}
+	return out
+}
+
 // Check reports the first worker program that cannot be used; nil means that both are
 // there. It starts nothing, so it cannot see a wrong version.
 func (b Binaries) Check() error {

@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/control"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/supervise"
+	"github.com/agent-knock-knock/akk/internal/version"
+)
+
+// silentAfter is how long a worker may be silent before that is a problem: a Bridge
+// replaces one after less.
+const silentAfter = 15 * time.Second
+
+// restartsMany is how many restarts of one worker say that something is wrong with it.
+const restartsMany = 5
+
+// BridgeState is one running Bridge.
+type BridgeState struct {
+	BridgeID    string        `json:"bridge_id"`
+	PID         int           `json:"pid,omitempty"`
+	Version     string        `json:"version,omitempty"`
+	Host        string        `json:"host,omitempty"`
+	HostVersion string        `json:"host_version,omitempty"`
+	ProfileID   string        `json:"profile_id,omitempty"`
+	Revision    string        `json:"profile_revision,omitempty"`
+	Fingerprint string        `json:"profile_fingerprint,omitempty"`
+	StoreDir    string        `json:"store_dir,omitempty"`
+	StartedAt   time.Time     `json:"started_at,omitzero"`
+	Memory      uint64        `json:"memory_bytes,omitempty"` // resident; 0 when the system does not tell
+	Problem     string        `json:"problem,omitempty"`
+	Advice      string        `json:"advice,omitempty"`
+	Workers     []WorkerState `json:"workers"`
+}
+
+// WorkerState is one worker of a Bridge.
+type WorkerState struct {
+	Name          string    `json:"name"`
+	Serves        string    `json:"serves"`
+	State         string    `json:"state"`
+	PID           int       `json:"pid,omitempty"`
+	AgeSeconds    int64     `json:"age_seconds"`
+	Memory        uint64    `json:"memory_bytes,omitempty"`
+	LastHeartbeat time.Time `json:"last_heartbeat,omitzero"`
+	Restarts      int       `json:"restarts"`
+	Fingerprint   string    `json:"fingerprint,omitempty"`
+	LastError     string    `json:"last_error,omitempty"`
+	Problem       string    `json:"problem,omitempty"`
+	Advice        string    `json:"advice,omitempty"`
+}
+
+// Bridges is the state of every Bridge that answered, or should have.
+func Bridges(answers []control.Answer, now time.Time) []BridgeState {
+	out := []BridgeState{}
+	for _, a := range answers {
+		if fault.Is(a.Err, fault.NotFound) {
+			continue // its socket is all that is left of it
+		}
+		out = append(out, bridgeState(a, now))
+	}
+	return out
+}
+
+func bridgeState(a control.Answer, now time.Time) BridgeState {
+	b := BridgeState{BridgeID: string(a.BridgeID), Workers: []WorkerState{}}
+	if a.Err != nil {
+		_, b.Problem, b.Advice = fault.Public(a.Err)
+		return b
+	}
+	d := a.Description
+	b.PID, b.Version, b.Host, b.HostVersion, b.ProfileID, b.Revision, b.Fingerprint = d.PID, d.Version, d.Host, d.HostVersion, d.ProfileID, d.ProfileRevision, d.ProfileFingerprint
+	b.StoreDir, b.StartedAt, b.Memory = d.StoreDir, d.StartedAt, residentBytes(d.PID)
+	switch {
+	case d.WireVersion != version.Wire:
+		b.Problem, b.Advice = fmt.Sprintf("it speaks wire version %d, this program %d", d.WireVersion, version.Wire), "restart the Bridge; the install changed under it"
+	case d.ProfileDrift != "":
+		b.Problem, b.Advice = d.ProfileDrift, "raise the Profile's revision and restart the Bridge; until then nothing is sent and no callback runs"
+	case !d.StoreWritable:
+		b.Problem, b.Advice = "its Store was written by a newer release; it can only read", "install that release, then restart the Bridge"
+	}
+	for _, w := range d.Workers {
+		b.Workers = append(b.Workers, workerState(w, d.ProfileFingerprint, now))
+	}
+	return b
+}
+
+func workerState(w supervise.WorkerStatus, fingerprint string, now time.Time) WorkerState {
+	out := WorkerState{Name: w.Name, Serves: w.Serves, State: string(w.State), PID: w.PID, AgeSeconds: int64(w.Age / time.Second), LastHeartbeat: w.LastHeartbeat,
+		Restarts: w.Restarts, Fingerprint: w.Fingerprint, LastError: w.LastError, Memory: residentBytes(w.PID)}
+	switch {
+	case w.State == supervise.StateBackoff:
+		out.Problem, out.Advice = "it ended and waits to be started again", "see its last error; if it stays, look at the Bridge's log"
+	case w.State == supervise.StateUnhealthy:
+		out.Problem, out.Advice = "it says that it does not serve", "the Bridge replaces it by itself"
+	case w.State == supervise.StateServing && now.Sub(w.LastHeartbeat) > silentAfter:
+		out.Problem, out.Advice = fmt.Sprintf("silent for %s", now.Sub(w.LastHeartbeat).Round(time.Second)), "the Bridge itself may be frozen: look at its process"
+	case w.Fingerprint != "" && w.Fingerprint != fingerprint:
+		out.Problem, out.Advice = "it serves another Profile fingerprint than its Bridge", "restart the Bridge"
+	case w.Restarts >= restartsMany:
+		out.Problem, out.Advice = fmt.Sprintf("%d restarts", w.Restarts), "see its last error"
+	}
+	return out
+}
+
+// bridge adds one Bridge and its workers to the report.
+func (r *MachineReport) bridge(a control.Answer) {
+	for _, b := range Bridges([]control.Answer{a}, time.Now()) {
+		r.Bridges = append(r.Bridges, b)
+		if b.Problem != "" {
+			r.put(CheckBridge, Failed, b.Advice, "%s: %s", b.BridgeID, b.Problem)
+			continue
+		}
+		sick := 0
+		for _, w := range b.Workers {
+			if w.Problem != "" {
+				sick++
+				r.put(CheckBridge, Failed, w.Advice, "%s, %s for %s: %s", b.BridgeID, w.Name, w.Serves, w.Problem)
+			}
+		}
+		if sick == 0 {
+			r.put(CheckBridge, OK, "", "%s of %s (pid %d): %d workers, all well", b.BridgeID, b.Host, b.PID, len(b.Workers))
+		}
+	}
+}

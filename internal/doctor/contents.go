@@ -1,0 +1,97 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agent-knock-knock/akk/internal/outbox"
+	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
+)
+
+// contents looks for what waits, what is dead and what nobody owns.
+func (r *MachineReport) contents(tx *store.Tx, db *store.DB) error {
+	counts, err := outboxsql.Counts(tx, "")
+	if err != nil {
+		return err
+	}
+	dead, words := 0, []string{}
+	for _, s := range []outbox.Status{outbox.Pending, outbox.Delivering, outbox.Failed, outbox.Unproved, outbox.Exhausted} {
+		if n := counts[s]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, s))
+		}
+		if s.Dead() {
+			dead += counts[s]
+		}
+	}
+	switch {
+	case dead > 0:
+		r.put(CheckCallbacks, Failed, "see `agent-knock-knock outbox list --dead`, then redrive or discard each", "callbacks that nobody will deliver: %s", strings.Join(words, ", "))
+	case len(words) > 0:
+		r.put(CheckCallbacks, OK, "", "on their way: %s", strings.Join(words, ", "))
+	default:
+		r.put(CheckCallbacks, OK, "", "none waits")
+	}
+	if err := r.leases(tx); err != nil {
+		return err
+	}
+	return r.owners(tx, db)
+}
+
+// leases: an attempt whose lease ran out is decided by its Bridge's next pass, a few
+// seconds later; one that stays has no Bridge.
+func (r *MachineReport) leases(tx *store.Tx) error {
+	rows, err := outboxsql.List(tx, []outbox.Status{outbox.Delivering}, outboxsql.MaxList)
+	if err != nil {
+		return err
+	}
+	stale := 0
+	for _, row := range rows {
+		if row.LeaseExpiresAt.Before(tx.Now) {
+			stale++
+		}
+	}
+	if stale > 0 {
+		r.put(CheckLeases, Failed, "start the Bridge of that Profile again; it decides them", "%d callback attempts ran out of their lease and nobody decided them", stale)
+		return nil
+	}
+	r.put(CheckLeases, OK, "", "none is stale")
+	return nil
+}
+
+// owners: a Turn that keeps its terminal while its Bridge is gone waits for the next
+// Bridge of its Profile.
+func (r *MachineReport) owners(tx *store.Tx, db *store.DB) error {
+	rows, err := turnsql.Blocking(tx)
+	if err != nil {
+		return err
+	}
+	alive := map[string]bool{}
+	orphans, damaged := []string{}, 0
+	for _, row := range rows {
+		if row.Damaged != nil {
+			damaged++
+			continue
+		}
+		lives, asked := alive[string(row.Owner)]
+		if !asked {
+			if lives, err = db.Alive(row.Owner); err != nil {
+				lives = true // not known is not dead
+			}
+			alive[string(row.Owner)] = lives
+		}
+		if !lives {
+			orphans = append(orphans, string(row.Turn.ID))
+		}
+	}
+	switch {
+	case damaged > 0:
+		r.put(CheckOwners, Failed, "close them with agent_knock_knock_close; their records stay", "%d Turns have damaged records", damaged)
+	case len(orphans) > 0:
+		r.put(CheckOwners, Warned, "start a Bridge of their Profile; it takes them over", "%d Turns wait for a Bridge: %s", len(orphans), strings.Join(orphans[:min(len(orphans), 3)], ", "))
+	default:
+		r.put(CheckOwners, OK, "", "%d Turns run, each has its Bridge", len(rows))
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/control"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/tmux"
+	"github.com/agent-knock-knock/akk/internal/version"
+)
+
+// ModeMachine is the mode of the checks of this machine and its Bridges.
+const ModeMachine = "machine"
+
+// Warned is a check that found something that will hurt later; Unchecked one that could
+// not be made.
+const (
+	Warned    Status = "warning"
+	Unchecked Status = "unchecked"
+)
+
+// The names of the machine's checks, in order.
+const (
+	CheckPrograms    = "programs"
+	CheckTmux        = "tmux"
+	CheckAgents      = "agents"
+	CheckPermissions = "permissions"
+	CheckDisk        = "disk_space"
+	CheckFileWatches = "file_watches"
+	CheckStore       = "store"
+	CheckCallbacks   = "callbacks"
+	CheckLeases      = "leases"
+	CheckOwners      = "owners"
+	CheckBridge      = "bridge"
+)
+
+const (
+	// programLimit bounds one question to a program for its version.
+	programLimit = 2 * time.Second
+	// Free bytes below which the Store's disk is a warning, or an error.
+	diskLow  = 1 << 30
+	diskFull = 100 << 20
+	// instancesLow: every monitor holds one inotify instance, and so do other programs.
+	instancesLow = 256
+)
+
+// Machine is where to look.
+type Machine struct {
+	StoreDir   string // absolute
+	ControlDir string
+	Programs   []string // the workers' programs, absolute
+	LookPath   func(string) (string, error)
+}
+
+// MachineReport is the whole answer of a doctor without a Profile.
+type MachineReport struct {
+	OK      bool          `json:"ok"`
+	Mode    string        `json:"mode"`
+	Version string        `json:"version"`
+	Checks  []Check       `json:"checks"`
+	Bridges []BridgeState `json:"bridges"`
+}
+
+// Failures names the checks that found an error, Unknown those that could not be made.
+func (r MachineReport) Failures() []string { return r.named(Failed) }
+func (r MachineReport) Unknown() []string  { return r.named(Unchecked) }
+
+func (r MachineReport) named(s Status) (out []string) {
+	for _, c := range r.Checks {
+		if c.Status == s {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+func (r *MachineReport) put(name string, status Status, hint, format string, args ...any) {
+	r.Checks = append(r.Checks, Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})
+	r.OK = r.OK && status != Failed && status != Unchecked
+}
+
+// putErr adds a check that failed with a coded error.
+func (r *MachineReport) putErr(name string, status Status, err error) {
+	code, msg, hint := fault.Public(err)
+	r.Checks = append(r.Checks, Check{Name: name, Status: status, Code: code, Detail: msg, Hint: hint})
+	r.OK = false
+}
+
+// Check looks at the install, the Store and every running Bridge of this user. It writes
+// nothing and starts nothing but the programs' own --version.
+func (m Machine) Check(ctx context.Context) MachineReport {
+	r := MachineReport{OK: true, Mode: ModeMachine, Version: version.Version, Checks: []Check{}, Bridges: []BridgeState{}}
+	m.programs(ctx, &r)
+	m.tmux(ctx, &r)
+	m.agents(&r)
+	m.permissions(&r)
+	m.disk(&r)
+	fileWatches(&r)
+	answers, err := control.Ask(ctx, m.ControlDir)
+	if err != nil {
+		r.putErr(CheckBridge, Unchecked, err)
+	}
+	m.store(ctx, &r)
+	for _, a := range answers {
+		r.bridge(a)
+	}
+	if err == nil && len(r.Bridges) == 0 {
+		r.put(CheckBridge, OK, "", "no Bridge runs now; a Host starts one when it needs it")
+	}
+	return r
+}
+
+func (m Machine) programs(ctx context.Context, r *MachineReport) {
+	for _, path := range m.Programs {
+		name := filepath.Base(path)
+		hint := "install the three programs of one release into one directory (make install)"
+		got, err := programVersion(ctx, path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.put(CheckPrograms, Failed, hint, "%s is missing", path)
+		case err != nil:
+			r.put(CheckPrograms, Failed, hint, "%s does not say its version: %v", path, err)
+		case got != version.Version:
+			r.put(CheckPrograms, Failed, hint, "%s is of release %s, this program of %s", name, got, version.Version)
+		default:
+			r.put(CheckPrograms, OK, "", "%s %s", name, got)
+		}
+	}
+}
+
+// programVersion asks a worker's program for its release.
+func programVersion(ctx context.Context, path string) (string, error) {
+	if _, err := os.Stat(path); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, programLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = programLimit
+	out, err := cmd.Output()
+	if err != nil {
+		return "", err
+	}
+	fields := strings.Fields(string(out[:min(len(out), 200)]))
+	if len(fields) != 2 || fields[0] != filepath.Base(path) {
+		return "", fmt.Errorf("it printed %q", strings.TrimSpace(string(out[:min(len(out), 200)])))
+	}
+	return fields[1], nil
+}
+
+func (m Machine) tmux(ctx context.Context, r *MachineReport) {
+	v, err := tmux.Version(ctx)
+	if err != nil {
+		r.putErr(CheckTmux, Failed, err)
+		return
+	}
+	r.put(CheckTmux, OK, "", "%s", v)
+}
+
+func (m Machine) agents(r *MachineReport) {
+	look := m.LookPath
+	if look == nil {
+		look = exec.LookPath
+	}
+	var found []string
+	for _, name := range []string{"codex", "claude"} {
+		if path, err := look(name); err == nil {
+			found = append(found, path)
+		}
+	}
+	if len(found) == 0 {
+		r.put(CheckAgents, Warned, "install codex or claude, or put it on PATH; agents that run already are found without it", "neither codex nor claude is on PATH")
+		return
+	}
+	r.put(CheckAgents, OK, "", "%s", strings.Join(found, ", "))
+}
+
+// permissions: what holds tasks and answers is for this user alone.
+func (m Machine) permissions(r *MachineReport) {
+	info, err := os.Lstat(m.StoreDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.put(CheckPermissions, OK, "", "%s is not there yet; the first Bridge makes it", m.StoreDir)
+		return
+	case err != nil:
+		r.put(CheckPermissions, Unchecked, "run as the user who owns it", "%s cannot be looked at: %v", m.StoreDir, err)
+		return
+	case !info.IsDir():
+		r.put(CheckPermissions, Failed, "name a directory with --store-dir", "%s is not a directory", m.StoreDir)
+		return
+	}
+	open := []string{}
+	err = filepath.WalkDir(m.StoreDir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.Mode().Type() != fs.ModeSymlink && info.Mode().Perm()&0o077 != 0 {
+			open = append(open, fmt.Sprintf("%s (%s)", path, info.Mode().Perm()))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		r.put(CheckPermissions, Unchecked, "run as the user who owns it", "%s cannot be read: %v", m.StoreDir, err)
+	case len(open) > 0:
+		r.put(CheckPermissions, Failed, "chmod -R go-rwx "+m.StoreDir, "others may reach %s", strings.Join(open[:min(len(open), 3)], ", "))
+	default:
+		r.put(CheckPermissions, OK, "", "%s is private", m.StoreDir)
+	}
+}
+
+func (m Machine) disk(r *MachineReport) {
+	dir := m.StoreDir
+	for !exists(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	free, err := freeBytes(dir)
+	switch {
+	case err != nil:
+		r.put(CheckDisk, Unchecked, "", "%v", err)
+	case free < diskFull:
+		r.put(CheckDisk, Failed, "free space there, or use another --store-dir", "%s free below %s", size(free), dir)
+	case free < diskLow:
+		r.put(CheckDisk, Warned, "free space there soon", "%s free below %s", size(free), dir)
+	default:
+		r.put(CheckDisk, OK, "", "%s free", size(free))
+	}
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+func size(n uint64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// store opens the Store for reading and looks at what waits in it.
+func (m Machine) store(ctx context.Context, r *MachineReport) {
+	db, err := store.Open(ctx, m.StoreDir, store.Options{ReadOnly: true})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		r.put(CheckStore, OK, "", "none yet in %s", m.StoreDir)
+		return
+	case err != nil:
+		r.putErr(CheckStore, Unchecked, err)
+		return
+	}
+	defer db.Close()
+	info, err := os.Stat(filepath.Join(m.StoreDir, store.FileName))
+	if err != nil {
+		r.put(CheckStore, Unchecked, "", "%v", err)
+		return
+	}
+	r.put(CheckStore, OK, "", "readable, %s", size(uint64(info.Size())))
+	if err := db.View(ctx, func(tx *store.Tx) error { return r.contents(tx, db) }); err != nil {
+		r.putErr(CheckStore, Unchecked, err)
+	}
+}
