@@ -1,6 +1,7 @@
 package outboxsql
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -161,6 +162,35 @@ func Counts(tx *store.Tx, owner ids.BridgeID) (map[outbox.Status]int, error) {
 		counts[s] = n
 	}
 	return counts, rows.Err()
+}
+
+// CountsBySource returns the number of deliveries by status of each of the given sources
+// of a kind.
+func CountsBySource(tx *store.Tx, kind string, sources []string) (map[string]map[outbox.Status]int, error) {
+	wanted, err := json.Marshal(sources)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(`SELECT source_id, status, count(*) FROM outbox WHERE source_kind = ? AND source_id IN (SELECT value FROM json_each(?)) GROUP BY source_id, status`,
+		kind, string(wanted))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]map[outbox.Status]int{}
+	for rows.Next() {
+		var source string
+		var s outbox.Status
+		var n int
+		if err := rows.Scan(&source, &s, &n); err != nil {
+			return nil, err
+		}
+		if out[source] == nil {
+			out[source] = map[outbox.Status]int{}
+		}
+		out[source][s] = n
+	}
+	return out, rows.Err()
 }
 
 // OpenOwners returns the Bridges, self included, that own an open delivery whose route has
