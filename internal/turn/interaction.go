@@ -44,11 +44,16 @@ type Reply struct {
 // keyed reports whether it is known how to choose the option.
 func (o PromptOption) keyed() bool { return o.Key != "" || len(o.Keys) > 0 }
 
-// Choices are the options of a step that are chosen as they are, and the one that opens a
-// line for other words, nil for none.
+// Choices are the options of a step that can be chosen as they are, and the one that opens
+// a line for other words, nil for none. What it is not known how to choose is not among
+// them; beside an open line nothing else is chosen.
 func (p Prompt) Choices() (plain []PromptOption, words *PromptOption) {
+	if p.Step != nil && p.Step.Kind == StepFreeText {
+		return nil, nil
+	}
 	for i, o := range p.Options {
 		switch {
+		case !o.keyed():
 		case o.FreeText:
 			words = &p.Options[i]
 		default:
@@ -69,18 +74,12 @@ func (p Prompt) Unanswerable() string {
 		return "it has more steps than are followed"
 	}
 	plain, words := p.Choices()
-	if p.Step.Kind == StepFreeText {
-		plain = nil // choices beside an open line are not pressed
-	}
 	seen := map[string]bool{}
 	for _, o := range plain {
-		if !o.keyed() || o.ID == "" || seen[o.ID] {
-			return "not every choice has a known key"
+		if o.ID == "" || seen[o.ID] {
+			return "its choices cannot be told apart"
 		}
 		seen[o.ID] = true
-	}
-	if words != nil && !words.keyed() {
-		return "it is not known how its line for other words is opened"
 	}
 	switch p.Step.Kind {
 	case StepFreeText:

@@ -69,6 +69,7 @@ func (s *Service) turnActions(row turnsql.Row, term *discover.Terminal, sent out
 		return actions
 	}
 	maps.Copy(actions, s.answerActions(t))
+	maps.Copy(actions, s.respondActions(t, *term))
 	if turn.CanRespond(t) == nil && discover.Ready(*term) == nil {
 		actions["respond"] = Action{Tool: toolRespond, Arguments: args, MissingRequired: []string{"request"}}
 	}

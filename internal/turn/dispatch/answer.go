@@ -203,8 +203,7 @@ func pressOption(ctx context.Context, hold *keyboard.Hold, live turn.Prompt, o t
 // that it holds exactly the text, and presses Enter.
 func (s *Service) typeAnswer(ctx context.Context, a answering, hold *keyboard.Hold, live turn.Prompt) error {
 	open := func(shot keyboard.Shot) bool {
-		p := shot.Screen.Prompt
-		return p != nil && p.Step != nil && p.Step.ID == a.prompt.Step.ID && p.Step.Kind == turn.StepFreeText
+		return shot.Screen.OwnWords() && shot.Screen.Prompt.Step.ID == a.prompt.Step.ID
 	}
 	if a.option.Label != "" || a.option.ID != "" {
 		if err := pressOption(ctx, hold, live, a.option); err != nil {
@@ -244,6 +243,8 @@ func keyNamed(name string) (tmux.Key, bool) {
 		return tmux.Right, true
 	case "BTab":
 		return tmux.BackTab, true
+	case "Tab":
+		return tmux.Tab, true
 	}
 	if r := []rune(name); len(r) == 1 && r[0] > ' ' && r[0] < 0x7f {
 		return tmux.Char(r[0]), true

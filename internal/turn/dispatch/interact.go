@@ -116,9 +116,6 @@ func question(p turn.Prompt) Question {
 	line := func(s string, max int) string { return redact.Line(redact.String(s), max) }
 	q := Question{QuestionID: p.Step.ID, Header: line(p.Step.Header, 12), Prompt: line(p.Step.Text, 4096), Required: true, ResponseKind: p.Step.Kind}
 	plain, words := p.Choices()
-	if p.Step.Kind == turn.StepFreeText {
-		plain = nil
-	}
 	for _, o := range plain {
 		q.Options = append(q.Options, Choice{OptionID: o.ID, Label: line(o.Label, 64), Description: line(o.Description, 1024)})
 	}

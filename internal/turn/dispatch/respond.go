@@ -152,11 +152,11 @@ func (s *Service) replayCall(ctx context.Context, call turnsql.Call) (r SendResu
 	return r, found, err
 }
 
-// respondActions is the answer that a completed Turn takes. Whether the terminal is ready
-// for it is for the call to prove.
-func (s *Service) respondActions(t turn.Turn) map[string]Action {
+// respondActions is the answer that a completed Turn takes, while its terminal shows its
+// thread and is ready.
+func (s *Service) respondActions(t turn.Turn, term discover.Terminal) map[string]Action {
 	out := map[string]Action{}
-	if s.DB.Writable() && turn.CanRespond(t) == nil {
+	if turn.CanRespond(t) == nil && term.Native.Thread == agent.ThreadResolved && term.Native.ThreadID == t.ThreadID && discover.Ready(term) == nil && s.DB.Writable() {
 		out["respond"] = Action{Tool: toolRespond, Arguments: map[string]any{"turn_id": t.ID}, MissingRequired: []string{"request"}}
 	}
 	return out

@@ -31,7 +31,7 @@ func (r *rig) attempt(kind outbox.OutcomeKind) (told string) {
 			return err
 		}
 		told = due[0].Event.Kind
-		_, _, err = outboxsql.Settle(tx, due[0].DeliveryID, due[0].AttemptID, "bridge-a", outbox.Outcome{Kind: kind})
+		_, _, err = outboxsql.Settle(tx, due[0].DeliveryID, due[0].AttemptID, "bridge-a", outbox.Outcome{Kind: kind, At: tx.Now})
 		return err
 	})
 	return told
