@@ -10,8 +10,9 @@ import (
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
-// sourceScreen marks observations of the screen.
-const sourceScreen = "screen"
+// sourceScreen marks observations of the screen, sourceStatus those of an agent's word about
+// itself.
+const sourceScreen, sourceStatus = "screen", "status_file"
 
 // facts is what one watch knows so far. Its methods are the rules: values in, values out,
 // no clock and no effect.

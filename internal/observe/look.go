@@ -60,6 +60,32 @@ func (w *watch) back(s agent.Screen) bool {
 	return s.State == agent.ScreenIdle && s.Composer == agent.ComposerDraft && w.adapter.DraftMatches(s, w.spec.Pasted) != agent.MatchNo
 }
 
+// onScreen looks for a question that the agent's server reported as one whole. The terminal
+// shows its steps one by one, and they are answered there by keys: when the first one is on
+// the screen, that is the prompt, and the screen goes on to tell.
+func (w *watch) onScreen(ctx context.Context, o turn.Observation) turn.Observation {
+	p := *o.Prompt
+	if p.Manual != "" {
+		return o
+	}
+	for range questionLooks {
+		if _, s, err := w.capture(ctx); err == nil && s.Prompt != nil && s.Prompt.Kind == turn.PromptQuestion {
+			p, o.Source = *s.Prompt, sourceScreen
+			o.Prompt = &p
+			return o
+		}
+		t, stop := w.Clock.NewTimer(questionGap)
+		select {
+		case <-t:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+	p.Manual = "the terminal does not show the question"
+	o.Prompt = &p
+	return o
+}
+
 // capture reads and classifies the screen of the very pane of the Spec.
 func (w *watch) capture(ctx context.Context) (tmux.Capture, agent.Screen, error) {
 	ctx, cancel := context.WithTimeout(ctx, captureLimit)

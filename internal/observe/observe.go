@@ -11,6 +11,7 @@ package observe
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
@@ -21,21 +22,17 @@ import (
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
-// The pace of looks at the screen. A look runs a tmux client, which costs some
-// milliseconds of CPU; with a hundred silent Turns that is what limits the pace. A
-// question that an agent asks follows a record of its own, and a record has the screen
-// looked at within lookMin.
 const (
-	lookMin = time.Second      // after news, and while a request is not accepted yet
-	lookMax = 30 * time.Second // when nothing has changed for a while
-	beatMax = 5 * time.Second  // a turn of the loop without a look, which costs next to nothing
+	beatMax = 5 * time.Second // a turn of the loop without a look, which costs next to nothing
 
-	captureLimit = 3 * time.Second       // one look
-	followGrace  = 2 * time.Second       // for the adapter to end when it is told to
-	acceptWait   = 5 * time.Second       // from Enter until a draft may prove that it failed
-	draftGap     = 50 * time.Millisecond // between the two captures of that proof, at least 30 ms
-	activityGap  = 5 * time.Second       // between two equal activity observations of records
-	screenGap    = 60 * time.Second      // between two activity observations of the screen
+	captureLimit               = 3 * time.Second           // one look
+	followGrace                = 2 * time.Second           // for the adapter to end when it is told to
+	acceptWait                 = 5 * time.Second           // from Enter until a draft may prove that it failed
+	draftGap                   = 50 * time.Millisecond     // between the two captures of that proof, at least 30 ms
+	activityGap                = 5 * time.Second           // between two equal activity observations of records
+	questionLooks, questionGap = 8, 100 * time.Millisecond // for a question that the server reported
+
+	screenGap = 60 * time.Second // between two activity observations of the screen
 )
 
 // CodeScreen is the code of [turn.ObsTrouble] when the screen cannot be read. Records are
@@ -101,7 +98,9 @@ func Run(ctx context.Context, c Config, s Spec, a agent.Adapter, emit func(turn.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	followed := make(chan error, 1)
-	go func() { followed <- a.Follow(ctx, s.Ref, s.Anchor, gone, w.fromRecords) }()
+	go func() {
+		followed <- a.Follow(ctx, s.Ref, s.Anchor, gone, func(o turn.Observation) error { return w.fromRecords(ctx, o) })
+	}()
 	err, ended := w.loop(ctx, followed)
 	if ended {
 		return err
@@ -124,6 +123,7 @@ type watch struct {
 	adapter agent.Adapter
 	out     func(turn.Observation) error
 	wake    chan struct{} // the records said something
+	soon    atomic.Bool   // and the agent may ask something now
 
 	mu    sync.Mutex // one observation at a time, and facts
 	facts facts
@@ -143,7 +143,16 @@ func (w *watch) emit(o turn.Observation) error {
 }
 
 // fromRecords takes what the adapter saw, and has the screen looked at soon.
-func (w *watch) fromRecords(o turn.Observation) error {
+func (w *watch) fromRecords(ctx context.Context, o turn.Observation) error {
+	if agent.MayAsk(o) || o.Kind == turn.ObsActivity && o.Source == sourceStatus && w.know().prompt != "" {
+		w.soon.Store(true)
+	}
+	if o.Code == agent.CodeMayAsk {
+		o.Code = ""
+	}
+	if o.Kind == turn.ObsPrompt && o.Prompt != nil && o.Prompt.Kind == turn.PromptQuestion {
+		o = w.onScreen(ctx, o)
+	}
 	err := w.emit(o)
 	select {
 	case w.wake <- struct{}{}:
@@ -162,13 +171,11 @@ func (w *watch) know() facts {
 // loop looks at the screen until Follow ended (ended is true and err is its answer), ctx
 // ended or emit failed.
 func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, ended bool) {
-	pace := lookMin
-	last := w.Clock.Now() // the last look
+	pace := newPace(w.Clock.Now())
 	entered := w.Entered
 	for {
 		w.Beat()
-		due := last.Add(pace)
-		timer, stop := w.Clock.NewTimer(min(max(0, due.Sub(w.Clock.Now())), beatMax))
+		timer, stop := w.Clock.NewTimer(min(max(0, pace.due.Sub(w.Clock.Now())), beatMax))
 		select {
 		case err := <-followed:
 			stop()
@@ -181,22 +188,25 @@ func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, end
 			w.mu.Lock()
 			w.facts.enteredAt = at
 			w.mu.Unlock()
-			pace = lookMin
+			pace.news()
 		case <-w.wake:
-			pace = lookMin
+			if w.soon.Swap(false) {
+				pace.soon(w.Clock.Now())
+			} else {
+				pace.news()
+			}
 		case <-timer:
-			if w.Clock.Now().Before(due) {
+			if w.Clock.Now().Before(pace.due) {
 				break // only to beat
 			}
-			last = w.Clock.Now()
+			now := w.Clock.Now()
 			news, err := w.look(ctx)
 			if err != nil {
 				stop()
 				return err, false
 			}
-			if pace = min(2*pace, lookMax); news || w.know().awaitsAcceptance() {
-				pace = lookMin
-			}
+			f := w.know()
+			pace.looked(now, news || f.awaitsAcceptance(), f.prompt != "")
 		}
 		stop()
 	}

@@ -53,6 +53,8 @@ func (s *script) Screen(c tmux.Capture) agent.Screen {
 	switch kind {
 	case "approval":
 		return agent.Screen{State: agent.ScreenApproval, Prompt: &turn.Prompt{Kind: turn.PromptApproval, Fingerprint: rest}}
+	case "question":
+		return agent.Screen{State: agent.ScreenDialog, Prompt: &turn.Prompt{Kind: turn.PromptQuestion, Fingerprint: rest}}
 	case "idle":
 		return agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}
 	case "working":
@@ -347,8 +349,8 @@ func TestSilenceIsCheap(t *testing.T) {
 		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted = true })
 		r.show("idle")
 		r.pass(time.Hour)
-		if n := r.count(); n < 118 || n > 130 {
-			t.Errorf("%d looks in an idle hour, want one in 30 s", n)
+		if n := r.count(); n < 58 || n > 70 {
+			t.Errorf("%d looks in an idle hour, want one a minute", n)
 		}
 		if r.beats < 700 || r.beats > 740 {
 			t.Errorf("%d wakeups in an idle hour, want one in 5 s", r.beats)

@@ -56,6 +56,7 @@ type follower struct {
 	ticks     int // since something became due, see lostTicks
 	lost      bool
 	heard     bool                // the server said something of the thread
+	called    bool                // a tool was called since the last step
 	early     []appserver.Message // what came before the acceptance was known
 	ticked    bool
 	active    time.Time // of the last activity observation
@@ -188,6 +189,16 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
+	if f.called {
+		f.called = false
+		if f.t.acc != nil {
+			o := f.observation(turn.ObsActivity, sourceRollout)
+			o.Code = agent.CodeMayAsk
+			if err := f.send(o); err != nil {
+				return false, err
+			}
+		}
+	}
 	if f.gone && !f.runsOn() {
 		o := f.observation(turn.ObsGone, sourceProcess)
 		o.Detail = "the agent's process ended; its records, read to the end, hold no end of the turn"
@@ -249,6 +260,7 @@ func (f *follower) read(ctx context.Context) (moved bool) {
 				f.t.distrust(n, fault.CodeOf(err), publicText(err), &at)
 				return false
 			}
+			f.called = f.called || r.Kind == rollout.Call
 			f.t.feed(n, r, at)
 			return true
 		})

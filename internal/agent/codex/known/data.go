@@ -92,6 +92,10 @@ const (
 	TypeMessage = "message"
 )
 
+// CallItems are the response items with which the model calls a tool. An approval of it has
+// no record of its own: it is asked right after (function_call was seen on all).
+var CallItems = set("function_call", "custom_tool_call", "local_shell_call")
+
 // ── the app server (0.171) ────────────────────────────────────────────────────────────
 
 const (

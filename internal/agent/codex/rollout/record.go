@@ -39,6 +39,7 @@ const (
 	UserWeak             // a user message to the model that carries its turn id
 	Answer               // text of the agent
 	Plan                 // a proposed plan
+	Call                 // the model called a tool; nothing else is read of it
 	Complete             // a native turn ended, well or with an error
 	Aborted              // a native turn was interrupted
 )
@@ -125,6 +126,10 @@ func Parse(line []byte) (Record, error) {
 		return r, nil
 	}
 	name := strings.Trim(string(kind.Type), `"`)
+	if raw.Type == known.RecResponse && known.CallItems[name] {
+		r.Kind = Call
+		return r, nil
+	}
 	if !matters(raw.Type, name) {
 		return r, nil
 	}

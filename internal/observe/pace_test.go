@@ -1,0 +1,121 @@
+package observe_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/observe"
+	"github.com/agent-knock-knock/akk/internal/turn"
+)
+
+func accepted(s *observe.Spec) { s.Accepted = true }
+
+// What an agent asks follows an event of its own: the screen is looked at at once, and
+// again at doubling distances.
+func TestAnEventThatMayBeAQuestionHasTheScreenLookedAtAtOnce(t *testing.T) {
+	for name, event := range map[string]turn.Observation{
+		"the call of a tool": {Kind: turn.ObsActivity, Source: "rollout", Code: agent.CodeMayAsk},
+		"the status waiting": {Kind: turn.ObsActivity, Source: "status_file", Code: "waiting"},
+	} {
+		for delay, limit := range map[time.Duration]time.Duration{
+			0: 60 * time.Millisecond, 90 * time.Millisecond: 160 * time.Millisecond, 400 * time.Millisecond: 760 * time.Millisecond,
+			3 * time.Second: 7 * time.Second, // a question that a running tool asks
+		} {
+			t.Run(name+" "+delay.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := start(t, newScript(), accepted)
+					r.show("working")
+					r.pass(10*time.Minute + 100*time.Millisecond)
+					r.records <- event
+					r.pass(delay)
+					r.show("approval A")
+					r.pass(limit - delay)
+					r.want("prompt A")
+					for _, o := range r.seen {
+						if o.Code == agent.CodeMayAsk {
+							t.Error("the hint went further than the watch")
+						}
+					}
+					r.end()
+				})
+			})
+		}
+	}
+}
+
+// An agent that calls tools all the time does not have the screen read all the time.
+func TestManyEventsCauseOneLookASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newScript(), accepted)
+		r.show("working")
+		r.pass(time.Minute)
+		before := r.count()
+		for range 600 {
+			r.records <- turn.Observation{Kind: turn.ObsActivity, Source: "rollout", Code: agent.CodeMayAsk}
+			r.pass(100 * time.Millisecond)
+		}
+		if n := r.count() - before; n < 55 || n > 150 {
+			t.Errorf("%d looks in a minute of tool calls", n)
+		}
+		r.end()
+	})
+}
+
+func TestAnOpenPromptIsLookedAtOftenEnoughToSeeItGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newScript(), accepted)
+		r.show("approval A")
+		r.pass(time.Hour)
+		r.show("working")
+		r.pass(11 * time.Second)
+		r.want("prompt A", "prompt_cleared")
+		r.show("approval B")
+		r.records <- turn.Observation{Kind: turn.ObsActivity, Source: "status_file", Code: "waiting"}
+		r.pass(100 * time.Millisecond)
+		r.want("prompt A", "prompt_cleared", "prompt B")
+		r.show("working")
+		r.records <- turn.Observation{Kind: turn.ObsActivity, Source: "status_file", Code: "busy"}
+		r.pass(100 * time.Millisecond)
+		r.want("prompt A", "prompt_cleared", "prompt B", "prompt_cleared")
+		r.end()
+	})
+}
+
+// The server reports a questionnaire as a whole; the terminal shows, and takes, one step
+// at a time.
+func TestAQuestionOfTheServerIsTheStepThatTheTerminalShows(t *testing.T) {
+	question := turn.Observation{Kind: turn.ObsPrompt, Source: "socket", Prompt: &turn.Prompt{Kind: turn.PromptQuestion, Fingerprint: "S"}}
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted, s.Pasted = true, "" })
+		r.show("working")
+		r.records <- question
+		r.pass(150 * time.Millisecond)
+		r.want()
+		r.show("question 1")
+		r.pass(200 * time.Millisecond)
+		r.want("prompt 1")
+		r.show("question 2")
+		r.pass(3 * time.Second)
+		r.want("prompt 1", "prompt 2")
+		r.show("working")
+		r.records <- turn.Observation{Kind: turn.ObsPromptCleared, Source: "socket"}
+		r.pass(100 * time.Millisecond)
+		r.want("prompt 1", "prompt 2", "prompt_cleared")
+		r.end()
+	})
+	synctest.Test(t, func(t *testing.T) { // nobody looks at it there
+		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted, s.Pasted = true, "" })
+		r.show("working")
+		r.records <- question
+		r.pass(2 * time.Second)
+		r.want("prompt S")
+		for _, o := range r.seen {
+			if o.Prompt != nil && o.Prompt.Manual == "" {
+				t.Errorf("it can be answered unseen: %+v", o.Prompt)
+			}
+		}
+		r.end()
+	})
+}
