@@ -9,6 +9,7 @@ package keyboard
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
@@ -160,7 +161,8 @@ func (h *Hold) Type(ctx context.Context, text string) error {
 }
 
 // Paste puts text where the focus is and waits until the composer shows exactly that,
-// twice in a row. The caller has proved where the focus is.
+// twice in a row. The caller has proved where the focus is. A command of the agent, which
+// begins with "/", may have opened the list of commands, where Enter takes what is typed.
 func (h *Hold) Paste(ctx context.Context, text string) error {
 	err := h.server.Paste(ctx, h.term.Pane.Target(), []byte(text))
 	if err != nil {
@@ -173,7 +175,8 @@ func (h *Hold) Paste(ctx context.Context, text string) error {
 	}
 	same := 0
 	_, err = h.Await(ctx, draftLimit, func(s Shot) bool {
-		if s.Screen.Composer != agent.ComposerDraft || h.term.Adapter.DraftMatches(s.Screen, text) != agent.MatchYes {
+		exact := strings.HasPrefix(text, "/") && s.Screen.Draft == text
+		if s.Screen.Composer != agent.ComposerDraft || !exact && h.term.Adapter.DraftMatches(s.Screen, text) != agent.MatchYes {
 			same = 0
 			return false
 		}
