@@ -16,12 +16,13 @@ import "github.com/agent-knock-knock/akk/internal/pattern"
 //   - A thread whose lock another process holds is shown without a composer: "This
 //     conversation is open in another app", with the cursor hidden and the title already
 //     naming it. So the title alone proves nothing; the composer must be there.
-//   - The draft "/clear" opens a list of commands above the composer, in which Enter runs
-//     what is typed. "/resume <id>" opens none.
+//   - The draft "/clear" opens a list of commands above the composer, which takes Enter. A
+//     blank behind the word closes the list, and the command runs as without it.
+//     "/resume <id>" opens none.
 //   - `codex archive <id>` moves the rollout to archived_sessions, without day folders.
 //   - The first line of a rollout has 22 kB; the directory stands in its first 400 bytes.
 const (
-	newThreadCommand    = "/clear"
+	newThreadCommand    = "/clear "
 	resumeThreadCommand = "/resume "
 	archivedDir         = "archived_sessions"
 	sessionIndex        = "session_index.jsonl" // {"id","thread_name","updated_at"}: the last line of an id counts
