@@ -9,6 +9,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/native/nativesql"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/store"
@@ -164,6 +165,9 @@ func (s *Service) reserve(ctx context.Context, in SendInput, term discover.Termi
 		return sub, fault.Wrap(err, turn.CodeTerminal, "dispatch.send", "the agent's records cannot be anchored").WithHint("look at the agent's data directory")
 	}
 	err = s.DB.Update(ctx, func(tx *store.Tx) error {
+		if err := nativesql.CheckFree(tx, term.Key()); err != nil {
+			return err // its thread is being changed
+		}
 		session, err := s.sessionFor(tx, term)
 		if err != nil {
 			return err
