@@ -13,16 +13,23 @@ import (
 	"github.com/agent-knock-knock/akk/internal/supervise"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
+	"github.com/agent-knock-knock/akk/internal/watch/watcher"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
 // sink closes the circle: monitors tell the use cases, which start monitors.
-type sink struct{ *dispatch.Service }
+type sink struct {
+	turns   *dispatch.Service
+	watches *watcher.Service
+}
 
 var _ supervise.Sink = (*sink)(nil)
 
 func (s *sink) Observe(ctx context.Context, subject ids.SubjectID, o turn.Observation) error {
-	return s.Service.Observe(ctx, ids.TurnID(subject), o)
+	if id, ok := subject.Watch(); ok {
+		return s.watches.Observe(ctx, id, o)
+	}
+	return s.turns.Observe(ctx, ids.TurnID(subject), o)
 }
 
 // monitors lets the use cases start monitors without knowing gRPC.

@@ -13,6 +13,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent/claude"
 	"github.com/agent-knock-knock/akk/internal/agent/codex"
 	"github.com/agent-knock-knock/akk/internal/callbackexec"
+	"github.com/agent-knock-knock/akk/internal/catalogue"
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/clock"
 	"github.com/agent-knock-knock/akk/internal/control"
@@ -32,6 +33,8 @@ import (
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
 	"github.com/agent-knock-knock/akk/internal/turn/turntools"
 	"github.com/agent-knock-knock/akk/internal/version"
+	"github.com/agent-knock-knock/akk/internal/watch/watcher"
+	"github.com/agent-knock-knock/akk/internal/watch/watchtools"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
@@ -61,6 +64,11 @@ func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, s
 	registry := toolkit.New()
 	registry.TrustDeclarations()
 	turntools.Register(registry, b.turns)
+	watchtools.RegisterWatch(registry, b.watches)
+	watchtools.RegisterUnwatch(registry, b.watches)
+	if err := registry.Arrange(catalogue.Order()); err != nil {
+		return err
+	}
 	serveErr := mcpserver.Serve(ctx, mcpserver.Config{
 		Name: serverName, Version: version.Version, Registry: registry, In: stdin, Out: stdout, Log: log, Instance: b.id,
 		OnReady: b.begin,
@@ -101,6 +109,7 @@ type bridge struct {
 	runDir     *wire.RunDir
 	supervisor *supervise.Supervisor
 	turns      *dispatch.Service
+	watches    *watcher.Service
 	pump       *delivery.Pump
 	loop       *reconcile.Loop
 	control    *control.Server
@@ -142,14 +151,18 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 		return err
 	}
 	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor, o.Admitted.CheckDrift}, Owner: b.id, Live: route, Clock: clock.System{}, Log: b.log})
+	scanner := discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{}))
+	b.watches = watcher.New(watcher.Config{DB: b.db, Bridge: b.id, Scanner: scanner, Monitors: watchMonitors{b.supervisor}, Route: route,
+		CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick, Clock: clock.System{}, Log: b.log})
 	b.turns = dispatch.New(dispatch.Config{
-		DB: b.db, Bridge: b.id, Scanner: discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{})),
+		DB: b.db, Bridge: b.id, Scanner: scanner, Watches: b.watches, Rows: []dispatch.RowSource{b.watches},
 		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
 		LockDir: lockDir(), Clock: clock.System{}, Log: b.log,
 	})
-	sink.Service = b.turns
+	sink.turns, sink.watches = b.turns, b.watches
 	b.loop = reconcile.New(clock.System{}, b.log, 0,
 		reconcile.Phase{Name: "turns", Startup: b.turns.Sweep, Sweep: b.turns.Sweep},
+		reconcile.Phase{Name: "watches", Startup: b.watches.Sweep, Sweep: b.watches.Sweep},
 		reconcile.Phase{Name: "callbacks", Startup: b.recoverCallbacks, Sweep: b.recoverCallbacks},
 	)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
+	"github.com/agent-knock-knock/akk/internal/watch/watcher"
 )
 
 // list shows what a Bridge on this Store would show. It creates no Store.
@@ -27,7 +28,7 @@ func list(ctx context.Context, o cli.ListOptions, stdout, _ io.Writer) error {
 	default:
 		defer db.Close()
 	}
-	s := dispatch.New(dispatch.Config{DB: db, Clock: clock.System{},
+	s := dispatch.New(dispatch.Config{DB: db, Clock: clock.System{}, Watches: watcher.New(watcher.Config{DB: db}),
 		Scanner: discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{}))})
 	r, err := s.List(ctx, dispatch.ListInput{Limit: dispatch.MaxPage})
 	if err != nil {

@@ -35,6 +35,7 @@ type WatchInput struct {
 	TerminalID  ids.TerminalID
 	Mode        watch.Mode    // "": watch.ModeTask
 	HardTimeout time.Duration // 0: watch.DefaultHard
+	Stored      func()        // called once the Watch is durable; may be nil
 }
 
 // WatchResult is the answer of Watch.
@@ -74,9 +75,16 @@ func (s *Service) Watch(ctx context.Context, in WatchInput) (WatchResult, error)
 	if err != nil || replayed {
 		return s.result(ctx, w.ID, replayed, err)
 	}
+	if in.Stored != nil {
+		in.Stored()
+	}
 	s.Log.Info("watch created", "watch", w.ID, "terminal", w.Terminal, "mode", w.Mode)
 	s.arm(ctx, w)
-	return s.result(ctx, w.ID, false, nil)
+	res, err := s.result(ctx, w.ID, false, nil)
+	if err != nil { // it is made, whatever the second look says
+		res = WatchResult{Watch: w.View(watch.Counts{}, true)}
+	}
+	return res, nil
 }
 
 func (s *Service) result(ctx context.Context, id ids.WatchID, replayed bool, err error) (WatchResult, error) {
