@@ -129,6 +129,16 @@ func (w *world) update(f func(*store.Tx) error) {
 // call makes a call with the next id and fails when it is refused or leaks.
 func (w *world) call(tool string, args map[string]any) json.RawMessage {
 	w.t.Helper()
+	out := w.try(tool, args)
+	if out.IsError {
+		w.t.Fatalf("%s %v: %+v", tool, args, out)
+	}
+	return out.Structured
+}
+
+// try makes a call with the next id, which may be refused, and fails when it leaks.
+func (w *world) try(tool string, args map[string]any) tooltest.Outcome {
+	w.t.Helper()
 	w.calls++
 	params, err := json.Marshal(map[string]any{"name": "agent_knock_knock_" + tool, "arguments": args})
 	if err != nil {
@@ -137,7 +147,7 @@ func (w *world) call(tool string, args map[string]any) json.RawMessage {
 	w.host.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, 1000+w.calls, params))
 	r := w.host.Reply()
 	var out tooltest.Outcome
-	if r.Error != nil || json.Unmarshal(r.Result, &out) != nil || out.IsError {
+	if r.Error != nil || json.Unmarshal(r.Result, &out) != nil {
 		w.t.Fatalf("%s %v: %s %v", tool, args, r.Result, r.Error)
 	}
 	for _, canary := range []string{canaryDigest, canaryFingerprint, canaryRevision, canaryAnchor, canaryStore, string(w.route)} {
@@ -145,7 +155,7 @@ func (w *world) call(tool string, args map[string]any) json.RawMessage {
 			w.t.Fatalf("%s shows %s: %s", tool, canary, r.Result)
 		}
 	}
-	return out.Structured
+	return out
 }
 
 // nextCall is the idempotency key of the next call.
@@ -170,7 +180,8 @@ func TestEveryStateHasAResultThatItsSchemaDescribes(t *testing.T) { // spec part
 		}
 		reached[s.Turn.Status], reached[s.Turn.Submission] = true, true
 		w.call("status", map[string]any{"terminal_id": w.term.ID})
-		w.call("list", map[string]any{})
+		w.call("list", map[string]any{"all": rapid.Bool().Draw(rt, "all")})
+		w.lifeCalls(rt, id)
 		w.update(func(tx *store.Tx) error { // the same call again: send answers from the record
 			_, err := tx.Exec("UPDATE turn SET call_key = ? WHERE turn_id = ?", w.nextCall(), id)
 			return err
@@ -248,7 +259,18 @@ func (w *world) step(t *rapid.T, id ids.TurnID) {
 			return nil
 		})
 	}
-	switch rapid.IntRange(0, 6).Draw(t, "step") {
+	switch rapid.IntRange(0, 9).Draw(t, "step") {
+	case 7:
+		decide(func(tt turn.Turn, now time.Time) (turn.Plan, error) {
+			return turn.RequestCancel(tt, turn.Cancel{Call: w.nextCall(), Means: "key:Escape", Denies: true}, now)
+		})
+	case 8:
+		state := rapid.SampledFrom([]turn.CancelState{turn.CancelSent, turn.CancelNotSent, turn.CancelUncertain}).Draw(t, "cancel")
+		decide(func(tt turn.Turn, now time.Time) (turn.Plan, error) {
+			return turn.SettleCancel(tt, state, "why", now), nil
+		})
+	case 9:
+		decide(func(tt turn.Turn, now time.Time) (turn.Plan, error) { return turn.Renew(tt, time.Minute, "c", now) })
 	case 0:
 		decide(turn.Inject)
 	case 1:
