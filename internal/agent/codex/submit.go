@@ -103,6 +103,7 @@ func (a *Adapter) Answer(ctx context.Context, ref agent.Ref, anc turn.Anchor, p 
 	}
 	defer s.Close()
 	var same, resolved bool
+	var result json.RawMessage
 	s.Other = func(m appserver.Message) {
 		var q params
 		_ = json.Unmarshal(m.Params, &q) // a appserver.Message of another form is none of ours
@@ -111,7 +112,9 @@ func (a *Adapter) Answer(ctx context.Context, ref agent.Ref, anc turn.Anchor, p 
 			resolved = true
 		case string(m.ID) == p.RequestID && known.ServerRequests[m.Method].Title != "":
 			req := known.ServerRequests[m.Method]
-			same = requestPrompt(ref.Endpoint, m, req).Fingerprint == p.Fingerprint
+			var err error
+			result, err = answerTo(m, req, decision)
+			same = err == nil && requestPrompt(ref.Endpoint, m, req).Fingerprint == p.Fingerprint
 		}
 	}
 	wait := func(ctx context.Context, done *bool) error {
@@ -132,10 +135,6 @@ func (a *Adapter) Answer(ctx context.Context, ref agent.Ref, anc turn.Anchor, p 
 	stop()
 	if err != nil {
 		return fault.Wrap(err, fault.NotFound, op, "the request is not open any more, or is another one").WithHint("list again")
-	}
-	result, err := json.Marshal(map[string]string{"decision": decision})
-	if err != nil {
-		return err
 	}
 	wctx, stop = context.WithTimeout(ctx, appserver.CallTimeout)
 	defer stop()

@@ -8,9 +8,6 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent/codex/appserver"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/known"
 	"github.com/agent-knock-knock/akk/internal/agent/codex/rollout"
-	"github.com/agent-knock-knock/akk/internal/agent/codex/screen"
-	"github.com/agent-knock-knock/akk/internal/ids"
-	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -258,85 +255,4 @@ func snake(s string) string {
 		b = append(b, c)
 	}
 	return string(b)
-}
-
-// requestPrompt describes a request of the server. Only answers that grant this one
-// request, with a known form, make it approvable.
-func requestPrompt(at turn.Endpoint, m appserver.Message, req known.Request) *turn.Prompt {
-	var p struct {
-		ItemID    string            `json:"itemId"`
-		TurnID    string            `json:"turnId"`
-		Reason    string            `json:"reason"`
-		Command   string            `json:"command"`
-		Cwd       string            `json:"cwd"`
-		GrantRoot string            `json:"grantRoot"`
-		Message   string            `json:"message"`
-		Server    string            `json:"serverName"`
-		Decisions []json.RawMessage `json:"availableDecisions"`
-		Questions []struct {
-			Question string `json:"question"`
-			Options  []struct {
-				Label string `json:"label"`
-			} `json:"options"`
-		} `json:"questions"`
-	}
-	_ = json.Unmarshal(m.Params, &p) // what is missing is not shown
-	out := &turn.Prompt{Kind: turn.PromptApproval, Title: req.Title, RequestID: string(m.ID),
-		Fingerprint: ids.TextHash(ids.Derive(Kind, at.Key(), m.Method, string(m.ID), string(m.Params))),
-		Excerpt:     rollout.Clip(redact.String(firstOf(p.Command, p.Message, p.GrantRoot)), screen.MaxExcerpt),
-		Detail:      rollout.OneLine(joinNonEmpty(p.Server, p.Reason, p.Message, p.Command))}
-	if req.Question {
-		out.Kind, out.Reason = turn.PromptQuestion, "a question is answered in the terminal"
-		for _, q := range p.Questions {
-			if out.Detail == "" {
-				out.Title, out.Detail = rollout.OneLine(q.Question), rollout.OneLine(q.Question)
-				for _, o := range q.Options {
-					out.Options = append(out.Options, turn.PromptOption{Label: rollout.OneLine(o.Label)})
-				}
-			}
-		}
-		return out
-	}
-	words := []string{}
-	for _, d := range p.Decisions {
-		words = append(words, firstOf(rollout.StringOf(d), rollout.ErrorCode(d)))
-	}
-	if len(words) == 0 && req.Approve != "" {
-		words = []string{req.Approve, req.Reject}
-	}
-	for _, w := range words {
-		o := turn.PromptOption{Label: w, OneTime: w == req.Approve, Reject: w == req.Reject || w == "decline"}
-		if !known.PersistentDecisions[w] {
-			o.Key = w
-		}
-		out.Options = append(out.Options, o)
-		out.Approvable = out.Approvable || o.OneTime && req.Approve != ""
-	}
-	if !out.Approvable {
-		out.Reason = "no answer is known that grants this request alone"
-	}
-	return out
-}
-
-func firstOf(s ...string) string {
-	for _, v := range s {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-func joinNonEmpty(s ...string) string {
-	out := ""
-	for _, v := range s {
-		if v == "" {
-			continue
-		}
-		if out != "" {
-			out += " · "
-		}
-		out += v
-	}
-	return out
 }

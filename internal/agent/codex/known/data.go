@@ -131,17 +131,25 @@ type Request struct {
 	Title           string
 	Approve, Reject string
 	Question        bool // not an approval
+	Form            bool // of an MCP server; an approval only with MCPApproval
+	Permissions     bool // answered with what is granted, for the turn
 }
 
 // ServerRequests are what the server asks its clients. Approve is the answer that grants
-// one request, "" where no such answer is known.
+// one request, "" where no such answer is known. All were seen on 0.171.
 var ServerRequests = map[string]Request{
-	"item/commandExecution/requestApproval": {"Run a command", "accept", "cancel", false},
-	"item/fileChange/requestApproval":       {"Make edits", "accept", "cancel", false},
-	"item/permissions/requestApproval":      {"Grant permissions", "", "", false},
-	"mcpServer/elicitation/request":         {"An MCP server asks", "", "", false},
-	"item/tool/requestUserInput":            {"The agent asks", "", "", true},
+	"item/commandExecution/requestApproval": {Title: "Run a command", Approve: "accept", Reject: "cancel"},
+	"item/fileChange/requestApproval":       {Title: "Make edits", Approve: "accept", Reject: "cancel"},
+	"item/permissions/requestApproval":      {Title: "Grant permissions", Approve: "grant for this turn", Reject: Decline, Permissions: true},
+	"mcpServer/elicitation/request":         {Title: "An MCP server asks", Approve: "accept", Reject: "cancel", Form: true},
+	"item/tool/requestUserInput":            {Title: "The agent asks", Question: true},
 }
+
+const (
+	Decline     = "decline"
+	MCPApproval = "mcp_tool_call" // _meta.codex_approval_kind: may this one call be made
+	ScopeTurn   = "turn"          // the narrowest scope of a grant
+)
 
 // persistent are answers that grant more than the request at hand.
 var PersistentDecisions = set("acceptForSession", "acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment")
