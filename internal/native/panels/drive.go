@@ -41,9 +41,10 @@ type driven struct {
 // caller's ctx but by its own bounds, and whatever goes wrong, a panel that is recognised
 // is left again.
 func (s *Service) drive(ctx context.Context, ses *session, p agent.Pilot, budget time.Duration) (driven, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget+rescueLimit)
 	defer cancel()
 	var d driven
+	end := s.Clock.Now().Add(budget)
 	shot, err := ses.hold.Look(ctx)
 	if err != nil {
 		return d, err
@@ -64,7 +65,7 @@ func (s *Service) drive(ctx context.Context, ses *session, p agent.Pilot, budget
 		d.enters = 1
 	}
 	if d.trouble == nil {
-		d.trouble = s.walk(ctx, ses, p, &d)
+		d.trouble = s.walk(ctx, ses, p, end, &d)
 	}
 	if d.trouble == nil {
 		ses.marker.drop()
@@ -99,11 +100,11 @@ func (ses *session) command(ctx context.Context, text string) (*Trouble, error) 
 	return nil, nil
 }
 
-// walk does what the pilot asks for until it is done.
-func (s *Service) walk(ctx context.Context, ses *session, p agent.Pilot, d *driven) *Trouble {
+// walk does what the pilot asks for until it is done, or until end.
+func (s *Service) walk(ctx context.Context, ses *session, p agent.Pilot, end time.Time, d *driven) *Trouble {
 	for {
 		var step agent.Step
-		shot, err := ses.hold.Await(ctx, stepLimit, func(shot keyboard.Shot) bool {
+		shot, err := ses.hold.Await(ctx, end.Sub(s.Clock.Now()), func(shot keyboard.Shot) bool {
 			step = p.Next(shot.Capture, shot.Screen)
 			return step.Do != agent.DoWait
 		})
@@ -141,7 +142,7 @@ func (s *Service) rescue(ctx context.Context, ses *session, t *Trouble) {
 		return
 	}
 	var d driven
-	if failed := s.walk(ctx, ses, ses.panels.ClosePanel(), &d); failed == nil {
+	if failed := s.walk(ctx, ses, ses.panels.ClosePanel(), s.Clock.Now().Add(rescueLimit), &d); failed == nil {
 		t.Open = ""
 		ses.marker.drop()
 	}

@@ -53,8 +53,6 @@ const CodeNeedsPerson fault.Code = "needs_person"
 const (
 	// Budget bounds one operation, so that its tool answers within 10 s.
 	Budget = 7 * time.Second
-	// stepLimit bounds the wait for what one key does.
-	stepLimit = 3 * time.Second
 	// rescueLimit bounds the way out of a panel that went wrong.
 	rescueLimit = 1500 * time.Millisecond
 	// ProofLife is how long an identification says something.

@@ -2,6 +2,7 @@ package panels
 
 import (
 	"context"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -68,13 +69,13 @@ func (s *Service) RepairModelControl(ctx context.Context, id ids.TerminalID) (Re
 		return Repair{}, fault.New(IdentityUnverified, op, "nothing proves that the %s of %s was opened by a call; a person may be using it", open, id).
 			WithHint("nothing was typed; ask the person at the pane to close it with Escape")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Budget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Budget+rescueLimit)
 	defer cancel()
 	if draft {
-		out.Closed, out.Trouble = "composer", ses.takeBack(ctx)
+		out.Closed, out.Trouble = "composer", ses.takeBack(ctx, s.Budget)
 	} else {
 		var d driven
-		out.Closed, out.Trouble = open, s.walk(ctx, ses, ses.panels.ClosePanel(), &d)
+		out.Closed, out.Trouble = open, s.walk(ctx, ses, ses.panels.ClosePanel(), s.Clock.Now().Add(s.Budget), &d)
 	}
 	if out.Trouble != nil {
 		out.Outcome, out.DoNotRetry = Uncertain, true
@@ -86,11 +87,11 @@ func (s *Service) RepairModelControl(ctx context.Context, id ids.TerminalID) (Re
 }
 
 // takeBack clears the one line of the composer that is exactly our command.
-func (ses *session) takeBack(ctx context.Context) *Trouble {
+func (ses *session) takeBack(ctx context.Context, limit time.Duration) *Trouble {
 	if err := ses.hold.Press(ctx, tmux.CtrlU); err != nil {
 		return trouble(EnterUncertain, EnterUnproven, "the command could not be taken back: %s", public(err))
 	}
-	_, err := ses.hold.Await(ctx, stepLimit, func(s keyboard.Shot) bool {
+	_, err := ses.hold.Await(ctx, limit, func(s keyboard.Shot) bool {
 		return s.Screen.State == agent.ScreenIdle && s.Screen.Composer == agent.ComposerEmpty
 	})
 	if err != nil {

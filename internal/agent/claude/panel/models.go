@@ -21,7 +21,19 @@ type Catalogue struct {
 	leaving   bool
 	from      string // the row that the last Down left
 	turned    string // the effort that the last Right left
+	settled   settled
 	shut      Close
+}
+
+// settled waits until a row is shown twice with the same effort: the line of the effort is
+// drawn later than the mark of the row.
+type settled struct{ label, effort string }
+
+func (s *settled) at(l list) bool {
+	now := settled{l.at().label, l.effort}
+	same := *s == now
+	*s = now
+	return same
 }
 
 var _ agent.CataloguePilot = (*Catalogue)(nil)
@@ -39,7 +51,7 @@ func (p *Catalogue) Next(c tmux.Capture, s agent.Screen) agent.Step {
 		return p.shut.Next(c, s)
 	}
 	l, ok := read(c)
-	if !ok || l.at().label == p.from {
+	if !ok || l.at().label == p.from || p.turned == "" && !p.settled.at(l) {
 		return agent.Wait()
 	}
 	p.from = ""
@@ -74,11 +86,11 @@ func (p *Catalogue) Next(c tmux.Capture, s agent.Screen) agent.Step {
 	case slices.Contains(m.Efforts, l.effort) || len(m.Efforts) == maxEfforts:
 		return agent.Fail("the efforts do not go round")
 	}
-	m.Efforts = append(m.Efforts, l.effort)
-	if l.effort == agent.NoEffort {
-		p.turned = ""
+	if l.effort == agent.NoEffort { // what was shown before was the last row's
+		m.Efforts, p.turned = []string{agent.NoEffort}, ""
 		return p.down(l)
 	}
+	m.Efforts = append(m.Efforts, l.effort)
 	p.turned = l.effort
 	return agent.Press(tmux.Right)
 }
@@ -98,9 +110,10 @@ func fromLowest(ids []string) []string {
 
 // Setting reads the row that is marked and its effort.
 type Setting struct {
-	got  agent.Setting
-	read bool
-	shut Close
+	got     agent.Setting
+	read    bool
+	settled settled
+	shut    Close
 }
 
 var _ agent.SettingPilot = (*Setting)(nil)
@@ -112,7 +125,7 @@ func (p *Setting) Setting() agent.Setting { return p.got }
 func (p *Setting) Next(c tmux.Capture, s agent.Screen) agent.Step {
 	if !p.read {
 		l, ok := read(c)
-		if !ok {
+		if !ok || !p.settled.at(l) {
 			return agent.Wait()
 		}
 		p.read = true
@@ -133,6 +146,7 @@ type Choose struct {
 	from    string
 	turned  string
 	keys    int
+	settled settled
 	shut    Close
 }
 
@@ -152,7 +166,7 @@ func (p *Choose) Next(c tmux.Capture, s agent.Screen) agent.Step {
 		return p.shut.Next(c, s)
 	}
 	l, ok := read(c)
-	if !ok || l.at().label == p.from {
+	if !ok || l.at().label == p.from || !p.settled.at(l) {
 		return agent.Wait()
 	}
 	p.from = ""
