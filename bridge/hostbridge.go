@@ -157,7 +157,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 	b.turns = dispatch.New(dispatch.Config{
 		DB: b.db, Bridge: b.id, Scanner: scanner, Watches: b.watches, Rows: []dispatch.RowSource{b.watches},
 		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
-		LockDir: lockDir(), Clock: clock.System{}, Log: b.log, Callbacks: b.pump,
+		LockDir: lockDir(), Clock: clock.System{}, Log: b.log, Callbacks: b.pump, Policy: o.Policy,
 	})
 	sink.turns, sink.watches = b.turns, b.watches
 	b.loop = reconcile.New(clock.System{}, b.log, 0,

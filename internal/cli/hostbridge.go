@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/policy"
 	"github.com/agent-knock-knock/akk/internal/profile"
 )
 
@@ -28,10 +29,12 @@ type HostBridgeOptions struct {
 	LogLevel          slog.Level
 	// TmuxSockets limits the Bridge to these tmux servers; none means all of this user.
 	TmuxSockets []string // absolute
+	// Policy is what an administrator's file approves; the zero one approves nothing.
+	Policy policy.Policy
 }
 
 func newHostBridge(deps Deps) *cobra.Command {
-	var selection, host, hostVersion, storeDir, runtimeDir, logLevel onceFlag
+	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, autoApprove onceFlag
 	var sockets []string
 	cmd := &cobra.Command{
 		Use:   "host-bridge",
@@ -60,6 +63,9 @@ func newHostBridge(deps Deps) *cobra.Command {
 			if o.TmuxSockets, err = socketPaths(sockets); err != nil {
 				return err
 			}
+			if o.Policy, err = readPolicy(autoApprove.value, deps); err != nil {
+				return err
+			}
 			if o.Admitted, err = profile.Admit(selection.value, host.value, hostVersion.value, deps.LookupEnv); err != nil {
 				return err
 			}
@@ -73,6 +79,7 @@ func newHostBridge(deps Deps) *cobra.Command {
 	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
 	f.Var(&runtimeDir, "runtime-dir", "directory for the sockets of this run (default: a private temporary one)")
 	f.Var(&logLevel, "log-level", "debug, info, warn or error (default $AKK_LOG_LEVEL, then info)")
+	f.Var(&autoApprove, "auto-approve", "file of commands that are approved without asking (default: none); writable by its owner only")
 	addSocketFlag(cmd, &sockets)
 	return cmd
 }
