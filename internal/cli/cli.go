@@ -54,6 +54,10 @@ type Deps struct {
 	// Outbox looks at deliveries of a Store and changes them on an operator's word.
 	Outbox OutboxFuncs
 
+	// Coordination serves the coordination ledger as MCP on stdin and stdout until stdin
+	// ends. It must write nothing but MCP messages to stdout.
+	Coordination func(ctx context.Context, o CoordinationOptions, stdin io.Reader, stdout, stderr io.Writer) error
+
 	LookupEnv  func(name string) (string, bool)
 	IsTerminal func(w io.Writer) bool
 }
@@ -79,7 +83,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if args == nil {
 		args = []string{} // cobra reads os.Args for nil
 	}
-	root.SetArgs(args)
+	root.SetArgs(coordinationArgs(args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -143,6 +147,9 @@ func New(deps Deps) *cobra.Command {
 	}
 	if deps.Outbox.List != nil {
 		root.AddCommand(newOutbox(deps))
+	}
+	if deps.Coordination != nil {
+		root.AddCommand(newCoordination(deps))
 	}
 	root.AddCommand(newHostProfile(deps), newDoctor(deps), newVersion(deps))
 	return root

@@ -41,8 +41,8 @@ type Assignment struct {
 	Claim             *Claim        `json:"claim,omitempty"`
 	ExecutionRef      *ExecutionRef `json:"execution_ref,omitempty"`
 	ContextSnapshotID string        `json:"context_snapshot_id,omitempty"`
-	CreatedAt         time.Time     `json:"created_at"`
-	UpdatedAt         time.Time     `json:"updated_at"`
+	CreatedAt         time.Time     `json:"created_at,omitzero"`
+	UpdatedAt         time.Time     `json:"updated_at,omitzero"`
 	StartedAt         time.Time     `json:"started_at,omitzero"`
 	CompletedAt       time.Time     `json:"completed_at,omitzero"`
 }

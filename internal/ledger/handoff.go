@@ -30,8 +30,8 @@ type Handoff struct {
 	Status                string    `json:"status"`
 	ProvenanceKind        string    `json:"provenance_kind,omitempty"`
 	TrustLabel            string    `json:"trust_label,omitempty"`
-	CreatedAt             time.Time `json:"created_at"`
-	UpdatedAt             time.Time `json:"updated_at"`
+	CreatedAt             time.Time `json:"created_at,omitzero"`
+	UpdatedAt             time.Time `json:"updated_at,omitzero"`
 	StatusChangedAt       time.Time `json:"status_changed_at,omitzero"`
 }
 

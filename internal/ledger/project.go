@@ -13,8 +13,8 @@ type Project struct {
 	Roots          []Root    `json:"roots,omitempty"`
 	DefaultRootID  string    `json:"default_root_id,omitempty"`
 	ContextSources []Source  `json:"context_sources,omitempty"`
-	CreatedAt      time.Time `json:"created_at"`
-	UpdatedAt      time.Time `json:"updated_at"`
+	CreatedAt      time.Time `json:"created_at,omitzero"`
+	UpdatedAt      time.Time `json:"updated_at,omitzero"`
 }
 
 // Root is metadata of a workspace; its path is never touched but by skill discovery.
@@ -45,12 +45,12 @@ type Source struct {
 
 // RootInput is a root as a caller gives it; a nil field keeps or defaults.
 type RootInput struct {
-	ID        string  `json:"id"`
-	Path      *string `json:"path"`
-	Kind      *string `json:"kind"`
-	GitRemote *string `json:"git_remote"`
-	GitBranch *string `json:"git_branch"`
-	Active    *bool   `json:"active"`
+	ID        string  `json:"id,omitempty"`
+	Path      *string `json:"path,omitempty"`
+	Kind      *string `json:"kind,omitempty"`
+	GitRemote *string `json:"git_remote,omitempty"`
+	GitBranch *string `json:"git_branch,omitempty"`
+	Active    *bool   `json:"active,omitempty"`
 }
 
 // Apply lays the input over a root.
@@ -73,16 +73,16 @@ func set(to *string, from *string) {
 
 // SourceInput is a context source as a caller gives it.
 type SourceInput struct {
-	ID             string             `json:"id"`
-	Kind           *string            `json:"kind"`
-	Title          *string            `json:"title"`
-	Locator        *string            `json:"locator"`
-	Enabled        *bool              `json:"enabled"`
-	Format         *string            `json:"format"`
-	Scope          *string            `json:"scope"`
-	TrustLabel     *string            `json:"trust_label"`
-	SourceCategory *string            `json:"source_category"`
-	Metadata       *map[string]string `json:"metadata"`
+	ID             string             `json:"id,omitempty"`
+	Kind           *string            `json:"kind,omitempty"`
+	Title          *string            `json:"title,omitempty"`
+	Locator        *string            `json:"locator,omitempty"`
+	Enabled        *bool              `json:"enabled,omitempty"`
+	Format         *string            `json:"format,omitempty"`
+	Scope          *string            `json:"scope,omitempty"`
+	TrustLabel     *string            `json:"trust_label,omitempty"`
+	SourceCategory *string            `json:"source_category,omitempty"`
+	Metadata       *map[string]string `json:"metadata,omitempty"`
 }
 
 // Apply lays the input over a source.

@@ -14,8 +14,8 @@ type Artifact struct {
 	AuthorRoleID   string    `json:"author_role_id,omitempty"`
 	ProvenanceKind string    `json:"provenance_kind,omitempty"`
 	TrustLabel     string    `json:"trust_label,omitempty"`
-	CreatedAt      time.Time `json:"created_at"`
-	UpdatedAt      time.Time `json:"updated_at"`
+	CreatedAt      time.Time `json:"created_at,omitzero"`
+	UpdatedAt      time.Time `json:"updated_at,omitzero"`
 }
 
 // CleanArtifact makes an artifact canonical.
@@ -44,8 +44,8 @@ type Evidence struct {
 	ExternalID   string    `json:"external_id,omitempty"`
 	Provider     string    `json:"provider,omitempty"`
 	TrustLabel   string    `json:"trust_label"`
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
+	CreatedAt    time.Time `json:"created_at,omitzero"`
+	UpdatedAt    time.Time `json:"updated_at,omitzero"`
 }
 
 // CleanEvidence makes evidence canonical.
@@ -75,8 +75,8 @@ type Review struct {
 	Verdict        string    `json:"verdict"`
 	Risk           string    `json:"risk,omitempty"`
 	Status         string    `json:"status"`
-	CreatedAt      time.Time `json:"created_at"`
-	UpdatedAt      time.Time `json:"updated_at"`
+	CreatedAt      time.Time `json:"created_at,omitzero"`
+	UpdatedAt      time.Time `json:"updated_at,omitzero"`
 }
 
 // The verdicts that ask for follow-up.
@@ -123,8 +123,8 @@ type MemoryEntry struct {
 	SourceKind string    `json:"source_kind,omitempty"`
 	SourceID   string    `json:"source_id,omitempty"`
 	Enabled    bool      `json:"enabled"`
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	UpdatedAt  time.Time `json:"updated_at,omitzero"`
 }
 
 // CleanMemory makes an entry canonical.
@@ -154,8 +154,8 @@ type MemoryCandidate struct {
 	Status              string      `json:"status"`
 	StatusReason        string      `json:"status_reason,omitempty"`
 	PromotedMemoryID    string      `json:"promoted_memory_id,omitempty"`
-	CreatedAt           time.Time   `json:"created_at"`
-	UpdatedAt           time.Time   `json:"updated_at"`
+	CreatedAt           time.Time   `json:"created_at,omitzero"`
+	UpdatedAt           time.Time   `json:"updated_at,omitzero"`
 }
 
 // SourceRef names where a candidate comes from.

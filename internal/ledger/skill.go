@@ -26,8 +26,8 @@ type Skill struct {
 	SourceRefs          []string    `json:"source_refs,omitempty"`
 	Warnings            []string    `json:"warnings,omitempty"`
 	DiscoveredAt        time.Time   `json:"discovered_at,omitzero"`
-	CreatedAt           time.Time   `json:"created_at"`
-	UpdatedAt           time.Time   `json:"updated_at"`
+	CreatedAt           time.Time   `json:"created_at,omitzero"`
+	UpdatedAt           time.Time   `json:"updated_at,omitzero"`
 }
 
 // Permissions are wishes of a skill, each yes, no or unsaid.
@@ -181,3 +181,9 @@ func Compatible(workerKind string, workerSkills *[]string, modes []string, mode,
 	}
 	return true
 }
+
+// SkillBases are the folders below a root where skills are looked for, in order.
+var SkillBases = []string{".agents/skills", ".cairnline/skills", ".claude/skills", ".gemini/skills", ".hecate/skills"}
+
+// Usable reports whether a skill is enabled and available.
+func (s Skill) Usable() bool { return s.Enabled && s.Status == SkillAvailable }

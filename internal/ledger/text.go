@@ -155,3 +155,9 @@ func CheckRevision(kind string, have, expected time.Time) error {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+func publicOf(err error) (fault.Code, string, string) { return fault.Public(err) }
+
+func faultOf(code fault.Code, format string, args ...any) *fault.Error {
+	return fault.New(code, "ledger", format, args...)
+}

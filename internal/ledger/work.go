@@ -45,8 +45,8 @@ type WorkItem struct {
 	OwnerRoleID     string    `json:"owner_role_id,omitempty"`
 	ReviewerRoleIDs []string  `json:"reviewer_role_ids,omitempty"`
 	RootID          string    `json:"root_id,omitempty"`
-	CreatedAt       time.Time `json:"created_at"`
-	UpdatedAt       time.Time `json:"updated_at"`
+	CreatedAt       time.Time `json:"created_at,omitzero"`
+	UpdatedAt       time.Time `json:"updated_at,omitzero"`
 }
 
 // The statuses of a work item that rules know; any other text means open.
