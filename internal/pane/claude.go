@@ -91,7 +91,7 @@ func settings(events string) ([]byte, error) {
 		if event == known.HookTurnStart {
 			to = ">"
 		}
-		line := "cat >/dev/null; printf '%s\\n' '{\"event\":\"" + event + "\"}' " + to + quote(events) + " 2>/dev/null; :"
+		line := "cat >/dev/null; { printf '%s\\n' '{\"event\":\"" + event + "\"}' " + to + quote(events) + "; } 2>/dev/null; :"
 		hooks[event] = []matcher{{[]command{{"command", line, 5}}}}
 	}
 	b, err := json.MarshalIndent(map[string]any{"hooks": hooks}, "", "  ")

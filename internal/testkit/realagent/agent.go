@@ -55,6 +55,10 @@ type Options struct {
 	Config   string   // further lines for the end of config.toml (Codex)
 	CaseID   string   // CASE_ID of everything that is started; a random one by default
 	Args     []string // further arguments of the agent
+	// Launcher is the executable whose `pane` command starts the agent, with LaunchFlags;
+	// "" starts it directly, as a person does by hand.
+	Launcher    string
+	LaunchFlags []string
 	// PlainTitle leaves Codex its own pane title, which does not name the thread.
 	PlainTitle bool
 	// Beside brings the agent up in the home and the working folder of another one that
@@ -69,8 +73,9 @@ type Agent struct {
 	AgentHome string // ~/.codex or ~/.claude
 	Cwd       string
 	PaneID    string
-	PanePID   int
-	ServerURL string // Codex: unix:// address of the app-server; "" when embedded
+	PanePID   int      // of the pane's first process; with a Launcher that is its wrapper
+	Launched  Launched // what the Launcher said
+	ServerURL string   // Codex: unix:// address of the app-server; "" when embedded
 }
 
 const (
@@ -130,7 +135,12 @@ func (a *Agent) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.pane(ctx, append(command, a.Args...)); err != nil {
+	if a.Launcher != "" {
+		err = a.launch(ctx)
+	} else {
+		err = a.pane(ctx, append(command, a.Args...))
+	}
+	if err != nil {
 		return err
 	}
 	ready := a.codexReady

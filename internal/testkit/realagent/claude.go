@@ -46,15 +46,22 @@ func (a *Agent) prepareClaude() (command []string, err error) {
 
 // claudeReady: the status file says idle, and the screen shows the composer.
 func (a *Agent) claudeReady(ctx context.Context) (bool, error) {
-	b, err := os.ReadFile(filepath.Join(a.AgentHome, "sessions", fmt.Sprintf("%d.json", a.PanePID)))
-	if err != nil {
-		return false, err
+	pid := fmt.Sprint(a.PanePID)
+	if a.Launcher != "" {
+		pid = "*" // the wrapper's child
 	}
-	var status struct {
-		Status string `json:"status"`
-	}
-	if err := json.Unmarshal(b, &status); err != nil || status.Status != "idle" {
-		return false, err
+	// Old versions write no status file; then the composer is all there is.
+	if files, _ := filepath.Glob(filepath.Join(a.AgentHome, "sessions", pid+".json")); len(files) > 0 {
+		b, err := os.ReadFile(files[0])
+		if err != nil {
+			return false, err
+		}
+		var status struct {
+			Status string `json:"status"`
+		}
+		if err := json.Unmarshal(b, &status); err != nil || status.Status != "idle" {
+			return false, err
+		}
 	}
 	screen, err := a.tmux(ctx, "capture-pane", "-p", "-t", a.PaneID)
 	return strings.Contains(screen, "\n❯\u00a0"), err

@@ -164,12 +164,16 @@ func removeSocket(socket string) {
 }
 
 // codexReady: the title names state and thread, and the composer has the cursor. A plain
-// title says nothing; then the composer must show that it is empty.
+// title says nothing, and that of an old version little; then the composer must show that
+// it is empty.
 func (a *Agent) codexReady(ctx context.Context) (bool, error) {
-	out, err := a.tmux(ctx, "display-message", "-p", "-t", a.PaneID, "#{cursor_flag} #{pane_title}")
-	if !a.PlainTitle || !strings.HasPrefix(out, "1 ") {
-		return strings.HasPrefix(out, "1 Ready | "), err
+	out, err := a.tmux(ctx, "display-message", "-p", "-t", a.PaneID, "#{cursor_flag} #{cursor_x} #{pane_title}")
+	if err != nil || !strings.HasPrefix(out, "1 2 ") {
+		return false, err
+	}
+	if !a.PlainTitle && a.Launcher == "" {
+		return strings.HasPrefix(out, "1 2 Ready | "), nil
 	}
 	screen, err := a.tmux(ctx, "capture-pane", "-p", "-t", a.PaneID)
-	return strings.Contains(screen, "\n› Ask Codex"), err
+	return strings.Contains(screen, "\n› ") && !strings.Contains(screen, "loading "), err
 }

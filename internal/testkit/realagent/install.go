@@ -31,14 +31,21 @@ type Packages struct{ JSON, Lock []byte }
 // Agents are the pinned agents, about 700 MB.
 var Agents = Packages{packageJSON, packageLock}
 
+func cacheRoot() (string, error) {
+	if root := os.Getenv(EnvCache); root != "" {
+		return root, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("realagent: %w; set %s", err, EnvCache)
+	}
+	return filepath.Join(cache, "akk-agents"), nil
+}
+
 func (p Packages) dir() (string, error) {
-	root := os.Getenv(EnvCache)
-	if root == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("realagent: %w; set %s", err, EnvCache)
-		}
-		root = filepath.Join(cache, "akk-agents")
+	root, err := cacheRoot()
+	if err != nil {
+		return "", err
 	}
 	sum := sha256.Sum256(append(append([]byte{}, p.JSON...), p.Lock...))
 	return filepath.Join(root, fmt.Sprintf("%x", sum[:8])), nil

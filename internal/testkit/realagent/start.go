@@ -41,15 +41,18 @@ func (p Packages) Need(tb testing.TB) string {
 }
 
 // Start brings an agent up for a test, in a session named after its mode on the tmux
-// server at socket, and takes it down at the end. More may be nil; Mode, Bin, Dir, Socket
-// and ModelURL of it are not used.
+// server at socket, and takes it down at the end. More may be nil; Mode, Dir, Socket and
+// ModelURL of it are not used, and without Bin it is the pinned one.
 func Start(tb testing.TB, socket string, mode Mode, modelURL string, more *Options) *Agent {
 	tb.Helper()
 	o := Options{}
 	if more != nil {
 		o = *more
 	}
-	o.Mode, o.Bin, o.Socket, o.ModelURL = mode, Need(tb), socket, modelURL
+	o.Mode, o.Socket, o.ModelURL = mode, socket, modelURL
+	if o.Bin == "" {
+		o.Bin = Need(tb)
+	}
 	if o.Session == "" {
 		o.Session = string(mode)
 	}
