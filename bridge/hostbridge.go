@@ -13,13 +13,16 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent/claude"
 	"github.com/agent-knock-knock/akk/internal/agent/codex"
 	"github.com/agent-knock-knock/akk/internal/callbackexec"
-	"github.com/agent-knock-knock/akk/internal/catalogue"
+	"github.com/agent-knock-knock/akk/internal/catalogue/hosttools"
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/clock"
 	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/keyboard"
 	"github.com/agent-knock-knock/akk/internal/mcpserver"
+	"github.com/agent-knock-knock/akk/internal/native/panels"
+	"github.com/agent-knock-knock/akk/internal/native/threads"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/delivery"
 	"github.com/agent-knock-knock/akk/internal/proc"
@@ -31,10 +34,8 @@ import (
 	"github.com/agent-knock-knock/akk/internal/toolkit"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
-	"github.com/agent-knock-knock/akk/internal/turn/turntools"
 	"github.com/agent-knock-knock/akk/internal/version"
 	"github.com/agent-knock-knock/akk/internal/watch/watcher"
-	"github.com/agent-knock-knock/akk/internal/watch/watchtools"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
@@ -63,10 +64,8 @@ func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, s
 	defer b.close()
 	registry := toolkit.New()
 	registry.TrustDeclarations()
-	turntools.Register(registry, b.turns)
-	watchtools.RegisterWatch(registry, b.watches)
-	watchtools.RegisterUnwatch(registry, b.watches)
-	if err := registry.Arrange(catalogue.Order()); err != nil {
+	services := hosttools.Services{Turns: b.turns, Watches: b.watches, Threads: b.threads, Panels: b.panels}
+	if err := hosttools.Register(registry, services, o.Extended); err != nil {
 		return err
 	}
 	serveErr := mcpserver.Serve(ctx, mcpserver.Config{
@@ -110,6 +109,8 @@ type bridge struct {
 	supervisor *supervise.Supervisor
 	turns      *dispatch.Service
 	watches    *watcher.Service
+	threads    *threads.Service
+	panels     *panels.Service
 	pump       *delivery.Pump
 	loop       *reconcile.Loop
 	control    *control.Server
@@ -154,14 +155,19 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 	scanner := discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{}))
 	b.watches = watcher.New(watcher.Config{DB: b.db, Bridge: b.id, Scanner: scanner, Monitors: watchMonitors{b.supervisor}, Route: route,
 		CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick, Clock: clock.System{}, Log: b.log})
+	desk := keyboard.Desk{Finder: scanner, LockDir: lockDir(), Clock: clock.System{}}
+	b.threads = threads.New(threads.Config{DB: b.db, Bridge: b.id, Scanner: scanner, Desk: desk, CheckProfile: o.Admitted.CheckDrift, Clock: clock.System{}, Log: b.log})
 	b.turns = dispatch.New(dispatch.Config{
-		DB: b.db, Bridge: b.id, Scanner: scanner, Watches: b.watches, Rows: []dispatch.RowSource{b.watches},
+		DB: b.db, Bridge: b.id, Scanner: scanner, Watches: b.watches, Transitions: b.threads,
 		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
 		LockDir: lockDir(), Clock: clock.System{}, Log: b.log, Callbacks: b.pump, Policy: o.Policy,
 	})
+	b.panels = panels.New(panels.Config{DB: b.db, Desk: desk, Sender: b.turns, Clock: clock.System{}, Extended: o.Extended, Log: b.log})
+	b.turns.Rows = []dispatch.RowSource{b.watches, b.threads, b.panels} // before anybody can ask
 	sink.turns, sink.watches = b.turns, b.watches
 	b.loop = reconcile.New(clock.System{}, b.log, 0,
 		reconcile.Phase{Name: "turns", Startup: b.turns.Sweep, Sweep: b.turns.Sweep},
+		reconcile.Phase{Name: "threads", Startup: b.threads.Sweep, Sweep: b.threads.Sweep},
 		reconcile.Phase{Name: "watches", Startup: b.watches.Sweep, Sweep: b.watches.Sweep},
 		reconcile.Phase{Name: "callbacks", Startup: b.recoverCallbacks, Sweep: b.recoverCallbacks},
 	)

@@ -27,6 +27,8 @@ type HostBridgeOptions struct {
 	StoreDir          string // absolute
 	RuntimeDir        string // absolute, or "" for a private directory that the Bridge makes
 	LogLevel          slog.Level
+	// Extended adds the tools that only an administrator switches on.
+	Extended bool
 	// TmuxSockets limits the Bridge to these tmux servers; none means all of this user.
 	TmuxSockets []string // absolute
 	// Policy is what an administrator's file approves; the zero one approves nothing.
@@ -34,7 +36,7 @@ type HostBridgeOptions struct {
 }
 
 func newHostBridge(deps Deps) *cobra.Command {
-	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, autoApprove onceFlag
+	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, autoApprove, tools onceFlag
 	var sockets []string
 	cmd := &cobra.Command{
 		Use:   "host-bridge",
@@ -63,6 +65,9 @@ func newHostBridge(deps Deps) *cobra.Command {
 			if o.TmuxSockets, err = socketPaths(sockets); err != nil {
 				return err
 			}
+			if o.Extended, err = toolSet(cmd, tools.value); err != nil {
+				return err
+			}
 			if o.Policy, err = readPolicy(autoApprove.value, deps); err != nil {
 				return err
 			}
@@ -80,8 +85,20 @@ func newHostBridge(deps Deps) *cobra.Command {
 	f.Var(&runtimeDir, "runtime-dir", "directory for the sockets of this run (default: a private temporary one)")
 	f.Var(&logLevel, "log-level", "debug, info, warn or error (default $AKK_LOG_LEVEL, then info)")
 	f.Var(&autoApprove, "auto-approve", "file of commands that are approved without asking (default: none); writable by its owner only")
+	f.Var(&tools, "tools", "default: the 19 tools; extended: five more that reach deeper into an agent's own controls")
 	addSocketFlag(cmd, &sockets)
 	return cmd
+}
+
+// toolSet reads --tools.
+func toolSet(cmd *cobra.Command, value string) (extended bool, err error) {
+	switch value {
+	case "", "default":
+		return false, nil
+	case "extended":
+		return true, nil
+	}
+	return false, usage(cmd, "--tools must be default or extended")
 }
 
 func addSocketFlag(cmd *cobra.Command, value *[]string) {
