@@ -30,8 +30,8 @@ var floors = [][]string{
 	{"internal/store", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql"},
 	{"internal/procinfo", "internal/tmux", "internal/agent", "internal/agent/codex", "internal/agent/codex/known", "internal/agent/codex/rollout", "internal/agent/codex/screen", "internal/agent/codex/appserver", "internal/agent/codex/panel", "internal/agent/claude/panel", "internal/agent/claude", "internal/agent/claude/known", "internal/agent/claude/screen", "internal/agent/claude/transcript", "internal/proc", "internal/observe", "internal/callbackexec", "internal/discover", "internal/keyboard"},
 	{"proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1", "proto/akk/control/v1", "internal/wire", "internal/supervise", "internal/control"},
-	{"internal/turn/dispatch", "internal/outbox/delivery", "internal/reconcile", "internal/doctor", "internal/pane", "internal/watch/watcher", "internal/native/threads", "internal/native/panels", "internal/ledger/coord"},
-	{"internal/toolkit", "internal/mcpserver", "internal/turn/turntools", "internal/watch/watchtools", "internal/native/nativetools", "internal/ledger/ledgertools", "internal/catalogue", "internal/catalogue/hosttools", "internal/cli"},
+	{"internal/turn/dispatch", "internal/outbox/delivery", "internal/reconcile", "internal/doctor", "internal/pane", "internal/watch/watcher", "internal/native/threads", "internal/native/panels", "internal/ledger/coord", "internal/ledger/skillfind"},
+	{"internal/toolkit", "internal/mcpserver", "internal/turn/turntools", "internal/watch/watchtools", "internal/native/nativetools", "internal/ledger/ledgertools", "internal/ledger/ledgerserver", "internal/catalogue", "internal/catalogue/hosttools", "internal/cli"},
 	{"bridge", "bridge/coordination", "monitor", "worker", "examples/host", "examples/ledger-embed"},
 }
 

@@ -43,7 +43,7 @@ func ReadSkill(folder, text string) FoundSkill {
 		}
 	}
 	s.Title = clipTo(or(s.Title, folder), MaxID)
-	s.Description = clipTo(s.Description, MaxShort)
+	s.Description = clipTo(s.Description, 16*MaxID)
 	return s
 }
 

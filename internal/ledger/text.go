@@ -11,7 +11,7 @@ import (
 // The limits of what a record may hold.
 const (
 	MaxID    = 256     // bytes of a chosen id or a reference
-	MaxShort = 4 << 10 // bytes of a name, a title or a label
+	MaxShort = 1 << 18 // bytes of a name, a title or a label
 	MaxBody  = 2 << 20 // bytes of a text
 	MaxItems = 1000    // entries of a list
 )
@@ -81,14 +81,11 @@ func short(name, value string) field { return field{name, value, MaxShort} }
 func body(name, value string) field  { return field{name, value, MaxBody} }
 func ref(name, value string) field   { return field{name, value, MaxID} }
 
-// check refuses text that is too long or holds a NUL, which no reader expects.
+// check refuses text that is too long.
 func check(fields ...field) error {
 	for _, f := range fields {
 		if len(f.value) > f.most {
 			return invalid("%s is longer than %d bytes", f.name, f.most)
-		}
-		if strings.IndexByte(f.value, 0) >= 0 {
-			return invalid("%s holds a NUL character", f.name)
 		}
 	}
 	return nil
