@@ -126,7 +126,7 @@ func checkImport(t *testing.T, f file, imp string, testOnly bool, own int, level
 // write to stdout, which belongs to MCP alone.
 func checkCalls(t *testing.T, f file) {
 	t.Helper()
-	isMain := f.dir == "bridge" || f.dir == "monitor" || f.dir == "worker" || strings.HasPrefix(f.dir, "examples/")
+	isMain := f.dir == "bridge" || f.dir == "bridge/coordination" || f.dir == "monitor" || f.dir == "worker" || strings.HasPrefix(f.dir, "examples/")
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
 		if !ok {

@@ -62,6 +62,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Is makes errors.Is(err, &Error{Code: c}) true for an error with code c: a bare code is a
+// sentinel for programs that embed a domain.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && *t == Error{Code: t.Code} && t.Code == e.Code
+}
+
 // New returns a coded error without a cause.
 func New(code Code, op, format string, args ...any) *Error {
 	return &Error{Code: code, Op: op, Msg: fmt.Sprintf(format, args...)}

@@ -220,11 +220,11 @@ func accept(tx *store.Tx, now time.Time, a ledger.Acceptance) (out Accepted, err
 	if err != nil {
 		return out, err
 	}
-	return out, ledgersql.InsertReceipt(tx, ledgersql.Receipt{ProjectID: a.ProjectID, Operation: acceptOperation, Key: a.IdempotencyKey,
+	return out, ledgersql.InsertReceipt(tx, ledger.Receipt{ProjectID: a.ProjectID, Operation: acceptOperation, IdempotencyKey: a.IdempotencyKey, CreatedAt: now,
 		Fingerprint: fingerprint, Outcome: out.Outcome, HandoffID: out.Handoff.ID, AssignmentID: out.Assignment.ID})
 }
 
-func replay(tx *store.Tx, a ledger.Acceptance, r ledgersql.Receipt, fingerprint string) (out Accepted, err error) {
+func replay(tx *store.Tx, a ledger.Acceptance, r ledger.Receipt, fingerprint string) (out Accepted, err error) {
 	stale := fault.New(fault.Conflict, "ledger", "this idempotency key was used for another request").WithHint("use a new key for a new decision")
 	if r.Fingerprint != fingerprint {
 		return out, stale

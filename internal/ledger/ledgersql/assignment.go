@@ -68,7 +68,7 @@ func Assignment(tx *store.Tx, project, id string) (ledger.Assignment, bool, erro
 	return r.record(), ok, err
 }
 
-// AssignmentStatus reads only the status.
+// AssignmentExists reports whether there is an assignment.
 func AssignmentExists(tx *store.Tx, project, id string) (bool, error) {
 	return exists(tx, "SELECT 1 FROM ledger_assignment WHERE project_id = ? AND id = ?", project, id)
 }
@@ -229,12 +229,34 @@ func Next(tx *store.Tx, project string, o Offer) ([]ledger.Assignment, error) {
 	if o.Status == ledger.Queued {
 		return nextQueued(tx, numbers, o.Limit)
 	}
-	list, err := json.Marshal(numbers)
+	return nextOther(tx, project, numbers, o)
+}
+
+// nextOther reads other statuses than queued, by their index.
+func nextOther(tx *store.Tx, project string, numbers []int64, o Offer) ([]ledger.Assignment, error) {
+	wanted, err := json.Marshal(numbers)
 	if err != nil {
 		return nil, err
 	}
-	return records(assignments.list(tx, "WHERE project_id = ? AND status = ? AND demand IN (SELECT value FROM json_each(?)) ORDER BY updated_at DESC, id"+Page{Limit: o.Limit}.sql(),
-		project, o.Status, string(list)))
+	var out []ledger.Assignment
+	for _, open := range []int{1, 0} {
+		got, err := records(assignments.list(tx, `INDEXED BY ledger_assignment_status WHERE project_id = ? AND status = ? AND is_open = ?
+			AND demand IN (SELECT value FROM json_each(?)) ORDER BY updated_at DESC, id`+Page{Limit: o.Limit}.sql(), project, o.Status, open, string(wanted)))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got...)
+	}
+	slices.SortFunc(out, func(a, b ledger.Assignment) int {
+		if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	if o.Limit > 0 && len(out) > o.Limit {
+		out = out[:o.Limit]
+	}
+	return out, nil
 }
 
 // nextQueued merges the heads of the matching queues: each is read in order from its

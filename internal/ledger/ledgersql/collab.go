@@ -216,27 +216,16 @@ func DeleteHandoff(tx *store.Tx, h ledger.Handoff) error {
 	return RefreshFollowUps(tx, h.ProjectID, h.LinkedArtifactIDs)
 }
 
-// Receipt is what a command answered.
-type Receipt struct {
-	ProjectID, Operation, Key        string
-	Fingerprint                      string
-	Outcome, HandoffID, AssignmentID string
-	createdAt                        int64
-}
-
-var receipts = table[Receipt]{"ledger_receipt", []string{"project_id", "operation", "idempotency_key"},
+var receipts = table[ledger.Receipt]{"ledger_receipt", []string{"project_id", "operation", "idempotency_key"},
 	[]string{"project_id", "operation", "idempotency_key", "fingerprint", "outcome", "handoff_id", "assignment_id", "created_at"},
-	func(r *Receipt) []any {
-		return []any{&r.ProjectID, &r.Operation, &r.Key, &r.Fingerprint, &r.Outcome, &r.HandoffID, &r.AssignmentID, &r.createdAt}
+	func(r *ledger.Receipt) []any {
+		return []any{&r.ProjectID, &r.Operation, &r.IdempotencyKey, &r.Fingerprint, &r.Outcome, &r.HandoffID, &r.AssignmentID, when{&r.CreatedAt}}
 	}}
 
 // FindReceipt looks for the answer to a command.
-func FindReceipt(tx *store.Tx, project, operation, key string) (Receipt, bool, error) {
+func FindReceipt(tx *store.Tx, project, operation, key string) (ledger.Receipt, bool, error) {
 	return receipts.get(tx, project, operation, key)
 }
 
 // InsertReceipt keeps the answer to a command.
-func InsertReceipt(tx *store.Tx, r Receipt) error {
-	r.createdAt = nanos(tx.Now)
-	return receipts.insert(tx, r)
-}
+func InsertReceipt(tx *store.Tx, r ledger.Receipt) error { return receipts.insert(tx, r) }
