@@ -34,6 +34,9 @@ var adapters = map[string]func() agent.Adapter{
 }
 
 func main() {
+	if wire.PrintVersion(os.Stdout, "akk-monitor", os.Args) {
+		return
+	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
 	err := wire.ServeMonitor(context.Background(), watch, wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog()})

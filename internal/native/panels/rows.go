@@ -4,13 +4,15 @@ import (
 	"context"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
-	"github.com/agent-knock-knock/akk/internal/catalogue"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/native/nativesql"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 )
+
+// toolPrefix begins every tool's name.
+const toolPrefix = "agent_knock_knock_"
 
 var _ dispatch.RowSource = (*Service)(nil)
 
@@ -45,7 +47,7 @@ func (s *Service) actions(t discover.Terminal) map[string]dispatch.Action {
 		if name == "native_inspect" {
 			args["inspection"] = InspectStatus
 		}
-		out[name] = dispatch.Action{Tool: catalogue.Prefix + name, Arguments: args, MissingRequired: missing, NeedsPerson: person}
+		out[name] = dispatch.Action{Tool: toolPrefix + name, Arguments: args, MissingRequired: missing, NeedsPerson: person}
 	}
 	if _, _, err := Fit(t, false); err != nil {
 		if s.Extended && s.repairable(t) {

@@ -23,6 +23,8 @@ type ChangeInput struct {
 	CallID     string // names the tool call: the same call is never typed twice
 	TerminalID ids.TerminalID
 	ThreadID   string // to resume; "" for a new thread
+	// Reserved, when set, is called once the Transition is durable: later reads show it.
+	Reserved func()
 }
 
 // ChangeResult says what is known of the change when the tool answers. Everything after a
@@ -165,10 +167,13 @@ func (a attempt) run(ctx context.Context, scan discover.Scan) (ChangeResult, err
 	if err != nil {
 		return ChangeResult{}, err
 	}
+	if a.in.Reserved != nil {
+		a.in.Reserved()
+	}
 	a.shown.Void(string(a.term.ID)) // what it listed as current is going to change
 	ctx = context.WithoutCancel(ctx)
 	t, refusals, err := a.typeCommand(ctx, t)
-	if err != nil || t.Status != native.Submitted {
+	if err != nil || t.Status == native.Uncertain {
 		return ChangeResult{Transition: t}, err
 	}
 	t, err = a.prove(ctx, t, refusals)
@@ -201,7 +206,7 @@ func (a attempt) prepare(ctx context.Context) (t native.Transition, end func(), 
 
 // typeCommand records that the command may be typed, types it and presses Enter. It
 // returns how often the screen showed a refusal before. An error proves that nothing was
-// typed; a Transition that is not submitted is uncertain.
+// typed; a Transition that is not uncertain was entered.
 func (a attempt) typeCommand(ctx context.Context, t native.Transition) (native.Transition, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, typeLimit)
 	defer cancel()
@@ -223,8 +228,8 @@ func (a attempt) typeCommand(ctx context.Context, t native.Transition) (native.T
 		return a.uncertain(ctx, t, "the command was pasted and Enter was not confirmed", err), 0, nil
 	}
 	sent, err := a.recorded(ctx, t, native.Submit)
-	if err != nil {
-		return a.uncertain(ctx, t, "Enter was pressed and could not be recorded", err), 0, nil
+	if err != nil { // what the terminal shows proves it all the same
+		a.Log.Error("Enter was pressed and could not be recorded", "transition", t.ID, "err", err)
 	}
 	return sent, refusals, nil
 }
