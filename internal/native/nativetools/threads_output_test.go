@@ -1,0 +1,83 @@
+package nativetools
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/agent/codex"
+	"github.com/agent-knock-knock/akk/internal/discover"
+	"github.com/agent-knock-knock/akk/internal/native"
+	"github.com/agent-knock-knock/akk/internal/native/threads"
+	"github.com/agent-knock-knock/akk/internal/toolkit"
+	"github.com/agent-knock-knock/akk/schemas"
+)
+
+// say registers the tool's declaration with a handler that answers out.
+func say[In any](r *toolkit.Registry, tool string, out any) {
+	toolkit.Register(r, toolkit.Spec{Name: prefix + tool, Description: "x", Input: schemas.ToolInput(prefix + tool), Output: schemas.ToolOutput(prefix + tool), Effect: toolkit.Mutating},
+		func(context.Context, toolkit.Call, In) (any, error) { return out, nil })
+}
+
+func TestResultsOfThreadToolsFitTheirSchemas(t *testing.T) {
+	const id, terminal = "01a23471-6914-7673-968c-22726edf667e", "terminal:v2:tmux:codex:a:0.0:1"
+	term := discover.Terminal{ID: terminal, Adapter: codex.New(codex.Options{}), Native: agent.Native{Version: "0.171.0", ThreadID: id}}
+	row := threads.ThreadRow{Thread: agent.Thread{ID: id, UpdatedAt: time.Unix(1_700_000_000, 0)}, SelectionNumber: 1}
+	taken := row
+	taken.Unavailable, taken.Managed = threads.ReasonElsewhere, "session-20260102T030405-00000000"
+	full := threads.ThreadsResult{Terminal: term, SnapshotID: "snapshot-1", Rows: []threads.ThreadRow{row, taken}, Previous: &row, CurrentSession: taken.Managed}
+	change := native.Transition{ID: "transition-1", Terminal: terminal, Status: native.Committed, ThreadID: id, FromThread: id, SessionID: taken.Managed, BindingID: "binding-1", Generation: 1}
+	of := func(op native.Operation, status native.Status) threads.ChangeResult {
+		c := change
+		c.Operation = op
+		if c.Status = status; status != native.Committed {
+			c.ThreadID, c.SessionID, c.BindingID, c.Generation, c.Reason = "", "", "", 0, "why"
+		}
+		return threads.ChangeResult{Transition: c}
+	}
+	already := threads.ChangeResult{AlreadyActive: true, Transition: of(native.ResumeThread, native.Committed).Transition}
+	for name, c := range map[string]struct {
+		tool, args string
+		out        any
+	}{
+		"a full listing":   {"list_resumable_threads", "", newThreadsOutput(full)},
+		"an empty listing": {"list_resumable_threads", "", newThreadsOutput(threads.ThreadsResult{Terminal: term})},
+		"a new thread":     {"new_thread", "", newChangeOutput(of(native.NewThread, native.Committed))},
+		"an uncertain one": {"new_thread", "", newChangeOutput(of(native.NewThread, native.Uncertain))},
+		"a resumed thread": {"resume_thread", `,"native_thread_id":"` + id + `"`, newChangeOutput(of(native.ResumeThread, native.Committed))},
+		"a refused one":    {"resume_thread", `,"native_thread_id":"` + id + `"`, newChangeOutput(of(native.ResumeThread, native.Aborted))},
+		"already there":    {"resume_thread", `,"native_thread_id":"` + id + `"`, newChangeOutput(already)},
+		"untied": {"reconcile_binding", `,"conflicting_session_id":"` + string(taken.Managed) + `"`, reconcileOutput{Status: "reconciled",
+			Outcome: "detached_conflicting_binding", ConflictKind: threads.ConflictClaimed, TerminalID: terminal, SessionID: taken.Managed, Revision: 2, Refresh: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := toolkit.New()
+			r.CheckOutput()
+			switch c.tool {
+			case "resume_thread":
+				say[resumeInput](r, c.tool, c.out)
+			case "reconcile_binding":
+				say[reconcileInput](r, c.tool, c.out)
+			default:
+				say[terminalInput](r, c.tool, c.out)
+			}
+			if err := r.Verify(); err != nil {
+				t.Fatal(err)
+			}
+			call(t, r, prefix+c.tool, `{"terminal_id":"`+terminal+`"`+c.args+`}`)
+		})
+	}
+}
+
+// call fails unless the tool takes the arguments and its answer fits its schema.
+func call(t *testing.T, r *toolkit.Registry, tool, args string) {
+	t.Helper()
+	session := r.Open("bridge-1", slog.New(slog.DiscardHandler))
+	got, err := session.Arrive(toolkit.Arrival{ID: json.RawMessage(`1`), Tool: tool}).Run(t.Context(), json.RawMessage(args))
+	if err != nil || got.IsError {
+		t.Errorf("%+v %v", got.Text, err)
+	}
+}
