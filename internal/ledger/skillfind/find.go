@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 )
@@ -118,18 +119,18 @@ func (b base) skills(root *os.Root, rootID string) []ledger.FoundSkill {
 
 // read returns the beginning of a regular file and whether that is all of it.
 func read(root *os.Root, name string) (text string, whole bool, err error) {
-	info, err := root.Stat(name)
-	if err != nil {
-		return "", false, err
-	}
-	if !info.Mode().IsRegular() { // a pipe would wait for ever
-		return "", false, fs.ErrInvalid
-	}
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for ever
 	if err != nil {
 		return "", false, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", false, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", false, fs.ErrInvalid
+	}
 	b, err := io.ReadAll(io.LimitReader(f, ledger.MaxSkillFile+1))
 	if err != nil {
 		return "", false, err

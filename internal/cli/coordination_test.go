@@ -1,0 +1,53 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/cli"
+)
+
+func TestCoordinationMCPTakesAFileOrMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	full, err := filepath.Abs("l.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want cli.CoordinationOptions
+		fail string
+	}{
+		{"coordination mcp --db l.db", cli.CoordinationOptions{DB: full}, ""},
+		{"coordination mcp -db l.db", cli.CoordinationOptions{DB: full}, ""}, // as configurations of peers write it
+		{"coordination mcp -db=l.db --lease-ttl 90s", cli.CoordinationOptions{DB: full, LeaseTTL: 90 * time.Second}, ""},
+		{"coordination mcp", cli.CoordinationOptions{}, ""},
+		{"coordination mcp --lease-ttl 0s", cli.CoordinationOptions{}, "usage"},
+		{"coordination mcp --db a --db b", cli.CoordinationOptions{}, "usage"},
+		{"coordination mcp odd", cli.CoordinationOptions{}, "usage"},
+		{"coordination", cli.CoordinationOptions{}, "usage"},
+	} {
+		var got cli.CoordinationOptions
+		var stdout, stderr bytes.Buffer
+		exit := cli.Main(t.Context(), strings.Fields(c.args), strings.NewReader("in"), &stdout, &stderr, cli.Deps{
+			Coordination: func(_ context.Context, o cli.CoordinationOptions, in io.Reader, out, _ io.Writer) error {
+				got = o
+				_, err := io.Copy(out, in)
+				return err
+			}})
+		if c.fail != "" {
+			if exit != 1 || !strings.Contains(stderr.String(), c.fail) || stdout.Len() > 0 {
+				t.Errorf("%s: exit %d, %s", c.args, exit, stderr.String())
+			}
+			continue
+		}
+		if exit != 0 || got != c.want || stdout.String() != "in" {
+			t.Errorf("%s: exit %d, %+v, want %+v, %s", c.args, exit, got, c.want, stderr.String())
+		}
+	}
+}
