@@ -48,6 +48,10 @@ func TestBudgets(t *testing.T) {
 	}
 	row("`list` with 20 agents (CLI, whole process)", "≤ 60 ms", 60, "ms", listTimes(t, w, 20))
 	row("`agent_knock_knock_list` with 20 agents", "≤ 60 ms", 60, "ms", callTimes(t, c, "agent_knock_knock_list", map[string]any{}, 20))
+	task := send(t, c, term.TerminalID, "SAY:x").TurnID
+	waitCallback(t, c, task, "delivered")
+	row("`agent_knock_knock_status` without a screen", "≤ 20 ms", 20, "ms", callTimes(t, c, "agent_knock_knock_status", map[string]any{"turn_id": task, "screen": false}, 40))
+	row("`agent_knock_knock_status` with a screen, 20 agents", "≤ 60 ms", 60, "ms", callTimes(t, c, "agent_knock_knock_status", map[string]any{"turn_id": task}, 40))
 	pss, resident := monitorMemory(t, c, 10)
 	row("one idle monitor of 10, proportional memory", "≤ 5 MiB", 5, "MiB", pss)
 	row("one idle monitor of 10, resident memory", "≤ 16 MiB", 16, "MiB", resident)

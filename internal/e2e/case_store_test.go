@@ -78,6 +78,14 @@ func TestAStoreOfANewerReleaseIsReadAndASendTypesNothing(t *testing.T) { // spec
 	if s := statusOf(t, next, first.TurnID); s.Turn.Status != "idle" {
 		t.Errorf("%s", dump(s))
 	}
+	if len(l.Terminals[0].Actions) != 1 {
+		t.Errorf("a Store that is only read offers %s", dump(l.Terminals[0].Actions))
+	}
+	for _, tool := range []string{"cancel", "renew", "retry_callback", "close"} {
+		if res, err := next.Call(t.Context(), "agent_knock_knock_"+tool, map[string]any{"turn_id": first.TurnID}); err != nil || res.Code() != "store_incompatible" {
+			t.Errorf("%s: %v %q", tool, err, res.Text)
+		}
+	}
 	res, err := next.Call(t.Context(), "agent_knock_knock_send", map[string]any{"terminal_id": term, "request": "SAY:y"})
 	if err != nil || res.Code() != "store_incompatible" || !strings.Contains(res.Text, "install") {
 		t.Errorf("%v %q", err, res.Text)

@@ -74,7 +74,7 @@ func (s *Service) turnActions(row turnsql.Row, term *discover.Terminal, sent out
 		actions["respond"] = Action{Tool: toolRespond, Arguments: args, MissingRequired: []string{"request"}}
 	}
 	if turn.CanRenew(t, now) == nil {
-		actions["renew"] = Action{Tool: toolRenew, Arguments: args, MissingRequired: []string{"minutes"}, NeedsIntent: true}
+		actions["renew"] = Action{Tool: toolRenew, Arguments: args, NeedsIntent: true}
 	}
 	if turn.CanCancel(t) == nil {
 		if _, err := stoppable(t, term.Native, term.Screen, term.Pane.InMode); err == nil {

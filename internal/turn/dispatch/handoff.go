@@ -25,8 +25,8 @@ func movedAway(t turn.Turn, term discover.Terminal) bool {
 	switch term.Native.Thread {
 	case agent.ThreadResolved:
 		return term.Native.ThreadID != t.ThreadID
-	case agent.ThreadVerifiedAbsent:
-		return true
+	case agent.ThreadVerifiedAbsent: // one that works has a thread, whatever was cached of it
+		return term.Native.Activity == agent.ActivityIdle
 	}
 	return false
 }

@@ -96,7 +96,7 @@ func TestBadArgumentsOfTheToolsOfATurnsLifeAreRefusedBeforeAnythingRuns(t *testi
 		{"cancel", map[string]any{"turn_id": turnID, "key": "C-c"}},
 		{"cancel", map[string]any{"turn_id": "latest"}},
 		{"cancel", map[string]any{"terminal_id": term}},
-		{"renew", map[string]any{"turn_id": turnID}},
+		{"renew", map[string]any{"minutes": 5}},
 		{"renew", map[string]any{"turn_id": turnID, "minutes": 0}},
 		{"renew", map[string]any{"turn_id": turnID, "minutes": -5}},
 		{"renew", map[string]any{"turn_id": turnID, "minutes": "5"}},

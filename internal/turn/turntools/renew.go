@@ -17,7 +17,7 @@ Use it when a callback said that the task stalled and agent_knock_knock_status s
 
 type renewInput struct {
 	TurnID  ids.TurnID `json:"turn_id"`
-	Minutes float64    `json:"minutes"`
+	Minutes *float64   `json:"minutes"`
 }
 
 type renewOutput struct {
@@ -38,7 +38,7 @@ func registerRenew(r *toolkit.Registry, s *dispatch.Service) {
 		Name: name, Title: "AKK Renew", Description: renewDescription,
 		Input: schemas.ToolInput(name), Output: schemas.ToolOutput(name), Effect: toolkit.Mutating,
 	}, func(ctx context.Context, call toolkit.Call, in renewInput) (any, error) {
-		res, err := s.Renew(ctx, dispatch.RenewInput{CallID: call.ID, TurnID: in.TurnID, Inactivity: minutes(&in.Minutes)})
+		res, err := s.Renew(ctx, dispatch.RenewInput{CallID: call.ID, TurnID: in.TurnID, Inactivity: minutes(in.Minutes)})
 		if err != nil {
 			return nil, err
 		}
