@@ -31,6 +31,9 @@ func (w *watch) look(ctx context.Context) (news bool, err error) {
 	seen := w.facts.seen(s, digest(c), now)
 	w.mu.Unlock()
 	for _, o := range seen {
+		if o.Kind == turn.ObsPrompt && !f.accepted {
+			continue // it may be of what ran before; the acceptance has the screen looked at again
+		}
 		news = news || o.Kind != turn.ObsActivity // a busy screen changes all the time
 		if err := w.emit(o); err != nil {
 			return false, err

@@ -144,7 +144,7 @@ func (w *watch) emit(o turn.Observation) error {
 
 // fromRecords takes what the adapter saw, and has the screen looked at soon.
 func (w *watch) fromRecords(ctx context.Context, o turn.Observation) error {
-	if agent.MayAsk(o) || o.Kind == turn.ObsActivity && o.Source == sourceStatus && w.know().prompt != "" {
+	if agent.MayAsk(o) || o.Kind == turn.ObsAccepted || o.Kind == turn.ObsActivity && o.Source == sourceStatus && w.know().prompt != "" {
 		w.soon.Store(true)
 	}
 	if o.Code == agent.CodeMayAsk {

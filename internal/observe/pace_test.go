@@ -83,6 +83,22 @@ func TestAnOpenPromptIsLookedAtOftenEnoughToSeeItGo(t *testing.T) {
 	})
 }
 
+// An agent's own word that it waits may be faster than its record of the request: the
+// prompt is reported, but not before the request is known to have been taken.
+func TestAPromptThatIsSeenBeforeTheAcceptanceIsReportedRightAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newScript(), nil)
+		r.show("approval A")
+		r.records <- turn.Observation{Kind: turn.ObsActivity, Source: "status_file", Code: "waiting"}
+		r.pass(150 * time.Millisecond)
+		r.want()
+		r.records <- turn.Observation{Kind: turn.ObsAccepted, Source: "transcript"}
+		r.pass(60 * time.Millisecond)
+		r.want("accepted", "prompt A")
+		r.end()
+	})
+}
+
 // The server reports a questionnaire as a whole; the terminal shows, and takes, one step
 // at a time.
 func TestAQuestionOfTheServerIsTheStepThatTheTerminalShows(t *testing.T) {
