@@ -55,7 +55,7 @@ func (s *Service) ModelOptions(ctx context.Context, id ids.TerminalID) (ModelOpt
 	}
 	cat := p.Catalogue()
 	out.Models = cat.Models
-	if cat.Effective.Model == "" { // none of the rows: the agent says it elsewhere
+	if cat.Effective.Model == "" || cat.Effective.Effort == "" { // no row has the mark: the agent says it elsewhere
 		reader := ses.panels.ReadSetting()
 		if d, err := s.drive(ctx, ses, reader, s.left(started)); err == nil && d.trouble == nil {
 			cat.Effective = reader.Setting()
