@@ -85,7 +85,7 @@ func (f *follower) quiet(now time.Time) error {
 		}
 		return f.tell(transcript.CodeIdleNoRecord, "the agent worked and is idle, and the request is not in its records; it may be in the composer")
 	}
-	if !f.endsByRecord() {
+	if !f.endsByRecord() || c.EndsInError() {
 		if end, ok := c.EndByAnswer(transcript.CodeDegradedEnd); ok {
 			return f.send(end)
 		}

@@ -30,7 +30,11 @@ func (a *Agent) prepareClaude() (command []string, err error) {
 			"projects": dict{a.Cwd: dict{"allowedTools": []string{}, "hasTrustDialogAccepted": true,
 				"projectOnboardingSeenCount": 5, "hasCompletedProjectOnboarding": true}},
 		},
-		filepath.Join(a.AgentHome, "settings.json"): dict{"env": dict{"DISABLE_AUTOUPDATER": "1"}},
+		filepath.Join(a.AgentHome, "settings.json"): dict{
+			"env": dict{"DISABLE_AUTOUPDATER": "1"},
+			// 2.1.332 starts in a mode of its own in which nobody is asked.
+			"permissions": dict{"defaultMode": "default"},
+		},
 	}
 	for path, doc := range files {
 		b, err := json.MarshalIndent(doc, "", "  ")

@@ -345,6 +345,14 @@ func (c *Chain) EndByAnswer(code string) (turn.Observation, bool) {
 	return turn.Observation{}, false
 }
 
+// EndsInError reports that the newest words of the turn are the failure of its request. It
+// is written when the agent has given up; 2.1.332 writes no further end then, 2.1.197 and
+// 2.1.265 do.
+func (c *Chain) EndsInError() bool {
+	n, ok := c.nodes[c.lastText]
+	return ok && n.rec.IsAPIError
+}
+
 // Settle is called when no record has come for a while after another prompt was seen: an
 // end of our turn would have been in the same batch.
 func (c *Chain) Settle() []turn.Observation {
