@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/agent-knock-knock/akk/internal/procinfo"
+	"github.com/agent-knock-knock/akk/internal/catalogue"
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
 	"github.com/agent-knock-knock/akk/internal/testkit/standin"
@@ -73,7 +74,7 @@ func TestTheCatalogueIsOrderedClosedAndAloneOnStdout(t *testing.T) { // spec cas
 				t.Errorf("%s: schema not closed or hints missing: %v", tool.Name, tool.Annotations)
 			}
 		}
-		if !slices.Equal(names, []string{"list", "status", "send", "close"}) {
+		if !slices.Equal(names, catalogue.Names) {
 			t.Errorf("order %v", names)
 		}
 		if first != "" && first != string(raw) {
