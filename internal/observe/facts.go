@@ -12,7 +12,11 @@ import (
 
 // sourceScreen marks observations of the screen, sourceStatus those of an agent's word about
 // itself.
-const sourceScreen, sourceStatus = "screen", "status_file"
+const sourceScreen, sourceStatus, sourceSocket = "screen", "status_file", "socket"
+
+// closingGap is how long the dialog of a request may stay on the screen after the agent's
+// server said that the request was answered.
+const closingGap = 2 * time.Second
 
 // facts is what one watch knows so far. Its methods are the rules: values in, values out,
 // no clock and no effect.
@@ -29,6 +33,8 @@ type facts struct {
 
 	prompt       string // fingerprint of the open prompt, "" for none
 	promptSource string
+	answeredAt   time.Time // when the agent's server said last that its request was answered
+	glimpse      string    // fingerprint of an unknown dialog that one look has shown
 
 	activity   turn.Observation // the last one of records that was passed on
 	screenAt   time.Time        // the last one of the screen
@@ -66,6 +72,9 @@ func (f *facts) admit(o turn.Observation) bool {
 		if f.prompt == "" || (o.Source == sourceScreen && f.promptSource != sourceScreen && f.promptSource != "") {
 			return false // what the agent itself reported, the agent itself ends
 		}
+		if o.Source == sourceSocket {
+			f.answeredAt = o.At
+		}
 		f.prompt, f.promptSource = "", ""
 	}
 	f.final = o.Kind.Final()
@@ -96,6 +105,11 @@ func (f *facts) admitPrompt(o turn.Observation) bool {
 		return false
 	case o.Source == sourceScreen && f.prompt != "" && f.promptSource != sourceScreen && f.promptSource != "":
 		return false
+	case o.Source == sourceScreen && !f.answeredAt.IsZero() && o.At.Sub(f.answeredAt) < closingGap:
+		return false // the dialog of the answered request is being closed
+	case o.Source == sourceScreen && o.Prompt.Kind == turn.PromptDialog && f.glimpse != o.Prompt.Fingerprint:
+		f.glimpse = o.Prompt.Fingerprint
+		return false // a screen that is being drawn looks like an unknown dialog; the next look tells
 	}
 	f.prompt, f.promptSource = o.Prompt.Fingerprint, o.Source
 	return true
@@ -131,6 +145,9 @@ func (f *facts) seen(s agent.Screen, digest string, now time.Time) []turn.Observ
 	add := func(o turn.Observation) {
 		o.At, o.Source = now, sourceScreen
 		out = append(out, o)
+	}
+	if s.Prompt == nil || s.Prompt.Fingerprint != f.glimpse {
+		f.glimpse = ""
 	}
 	switch s.State {
 	case agent.ScreenApproval, agent.ScreenDialog:

@@ -19,8 +19,13 @@ import (
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
-// decideLimit bounds what a policy may cost before a question is told.
-const decideLimit = 3 * time.Second
+const (
+	// decideLimit bounds what a policy may cost before a question is told.
+	decideLimit = 3 * time.Second
+	// recordsLag is how long the agent's records may be behind its screen: Claude Code writes
+	// them in batches. recordsPause lies between two looks at them.
+	recordsLag, recordsPause = time.Second, 50 * time.Millisecond
+)
 
 // byPolicy begins the By of an answer that a rule gave.
 const byPolicy = "policy:"
@@ -92,6 +97,9 @@ func (s *Service) weigh(ctx context.Context, term discover.Terminal, t turn.Turn
 		return policy.Decision{Reason: "the terminal does not provably show the turn's thread"}
 	}
 	c, err := commander.PendingCommand(ctx, term.Ref, term.Native, t.NativeTurnID)
+	for end := s.Clock.Now().Add(recordsLag); fault.Is(err, fault.NotFound) && s.Clock.Now().Before(end) && s.pause(ctx, recordsPause) == nil; {
+		c, err = commander.PendingCommand(ctx, term.Ref, term.Native, t.NativeTurnID)
+	}
 	if err != nil {
 		_, msg, _ := fault.Public(err)
 		return policy.Decision{Reason: msg}

@@ -1,0 +1,53 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/turn"
+)
+
+// told passes what a look saw through the facts and counts the prompts that came out.
+func told(f *facts, s agent.Screen, now time.Time) (n int) {
+	for _, o := range f.seen(s, "", now) {
+		if f.admit(o) && o.Kind == turn.ObsPrompt {
+			n++
+		}
+	}
+	return n
+}
+
+func shown(kind turn.PromptKind, fingerprint string) agent.Screen {
+	return agent.Screen{State: agent.ScreenDialog, Prompt: &turn.Prompt{Kind: kind, Fingerprint: fingerprint}}
+}
+
+func TestAHalfDrawnScreenIsNoDialog(t *testing.T) { // spec part 8.6
+	now := time.Unix(1, 0)
+	f := &facts{armed: true, accepted: true}
+	if told(f, shown(turn.PromptDialog, "half"), now) != 0 || told(f, shown(turn.PromptApproval, "whole"), now) != 1 {
+		t.Error("the half-drawn one was told, or the whole one was not")
+	}
+	f = &facts{armed: true, accepted: true}
+	told(f, shown(turn.PromptDialog, "a"), now)
+	told(f, agent.Screen{State: agent.ScreenWorking}, now)
+	if told(f, shown(turn.PromptDialog, "a"), now) != 0 {
+		t.Error("two glimpses with another screen between them are no dialog that stays")
+	}
+	if told(f, shown(turn.PromptDialog, "a"), now) != 1 {
+		t.Error("a dialog that stays was not told")
+	}
+}
+
+func TestADialogThatItsServerClosedIsNotTakenForANewOne(t *testing.T) { // spec case 50
+	now := time.Unix(1, 0)
+	f := &facts{armed: true, accepted: true}
+	f.admit(turn.Observation{Kind: turn.ObsPrompt, Source: sourceSocket, At: now, Prompt: &turn.Prompt{Fingerprint: "request"}})
+	f.admit(turn.Observation{Kind: turn.ObsPromptCleared, Source: sourceSocket, At: now})
+	if told(f, shown(turn.PromptApproval, "dialog"), now.Add(closingGap/2)) != 0 {
+		t.Error("the dialog of the answered request was told")
+	}
+	if told(f, shown(turn.PromptApproval, "dialog"), now.Add(closingGap)) != 1 {
+		t.Error("a dialog that stays was not told")
+	}
+}
