@@ -14,7 +14,7 @@ import (
 // The pace of looks at a terminal whose task is not known: no record wakes this loop.
 const (
 	activityMin = 2 * time.Second
-	activityMax = 15 * time.Second
+	activityMax = 10 * time.Second
 )
 
 // SourceTerminal marks what screen and records of a terminal say together.

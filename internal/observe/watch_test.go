@@ -170,7 +170,7 @@ func TestASilentWatchLooksSeldomAndBeatsAllTheTime(t *testing.T) {
 			r := watching(t, w, f, true)
 			r.pass(10 * time.Minute)
 			looks, beats := r.count(), r.beats
-			if looks > 60 || beats < 100 {
+			if looks > 75 || beats < 100 {
 				t.Errorf("%s: %d looks and %d beats in ten minutes", name, looks, beats)
 			}
 			r.cancel()

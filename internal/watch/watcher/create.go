@@ -132,6 +132,7 @@ func (s *Service) describe(ctx context.Context, in WatchInput, t discover.Termin
 	}
 	if in.Mode == watch.ModeActivity {
 		w.TaskKey = "terminal|" + t.Key()
+		w.Seen = true // it is active now
 		w.Anchor = turn.Anchor{Agent: w.Agent, Channel: t.Native.Channel, ThreadID: w.ThreadID}
 		return w, nil
 	}
