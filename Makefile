@@ -42,6 +42,12 @@ race: tmux ## the test suite under the race detector
 e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model
 	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 25m -run '^TestReal' ./internal/e2e/...
 
+.PHONY: compat
+compat: tmux ## docs/COMPATIBILITY.md: AGENT=codex VERSIONS="0.150.0 latest"; npm installs each version
+	@case "$(AGENT)$(if $(VERSIONS),+)" in codex+|claude+) ;; *) echo 'make compat AGENT=codex|claude VERSIONS="0.150.0 latest"'; exit 2;; esac
+	AKK_COMPAT_AGENT=$(AGENT) AKK_COMPAT_VERSIONS="$(VERSIONS)" AKK_COMPAT_OUT=$(CURDIR)/docs/COMPATIBILITY.md \
+	  go test -tags e2e,compat -count 1 -timeout 90m -parallel 2 -run '^TestCompatibility$$' -v ./internal/e2e
+
 .PHONY: demo
 demo: tmux build ## delegate one task end to end; AGENT=codex or AGENT=claude uses the real CLI
 	./internal/testkit/demo.sh $(AGENT)
