@@ -47,7 +47,7 @@ var (
 	currentMark  = pattern.New(`^(.*) ✔$`)
 	adviceMark   = pattern.New(`^(.*) \(recommended\)$`)
 	effortRow    = pattern.New(`^  [^\w\s] (\S+) effort(?: \(default\))? ←/→ to adjust$`)
-	noEffortRow  = pattern.New(`^  [^\w\s] Effort not supported for `)
+	noEffortRow  = pattern.New(`^  [^\w\s] Effort not supported for (\S.*)$`)
 )
 
 // lowestEffort begins the list of efforts, which the picker shows in a circle.

@@ -68,7 +68,7 @@ func read(c tmux.Capture) (list, bool) {
 	if !ok || p.kind != models || !modelFooter.MatchString(p.rows[len(p.rows)-1]) {
 		return list{}, false
 	}
-	l := list{cursor: -1}
+	l, without := list{cursor: -1}, ""
 	for _, line := range p.rows {
 		if m := modelRow.FindStringSubmatch(line); m != nil {
 			if strings.HasPrefix(m[1], "❯") {
@@ -85,14 +85,18 @@ func read(c tmux.Capture) (list, bool) {
 			l.rows = append(l.rows, r)
 		} else if m := effortRow.FindStringSubmatch(line); m != nil {
 			l.effort = slug(m[1])
-		} else if noEffortRow.MatchString(line) {
-			l.effort = agent.NoEffort
+		} else if m := noEffortRow.FindStringSubmatch(line); m != nil {
+			l.effort, without = agent.NoEffort, m[1]
 		} else if m := continuedRow.FindStringSubmatch(line); m != nil && len(l.rows) > 0 && l.effort == "" {
 			last := &l.rows[len(l.rows)-1]
 			last.text = strings.TrimSpace(last.text + " " + m[1])
 		}
 	}
-	return l, l.cursor >= 0 && l.effort != ""
+	if l.cursor < 0 || l.effort == "" {
+		return list{}, false
+	}
+	// The line of the effort is drawn later than the mark of the row; this form names its row.
+	return l, without == "" || strings.HasPrefix(l.at().label, without) || strings.HasPrefix(without, l.at().label)
 }
 
 // modelID is the id that the row's label gets.

@@ -107,7 +107,7 @@ type simulator struct {
 
 func (s *simulator) line() string {
 	if len(s.efforts[s.at]) == 0 {
-		return "  ○ Effort not supported for it"
+		return "  ○ Effort not supported for " + strings.TrimSuffix(s.labels[s.at], " (recommended)")
 	}
 	if !slices.Contains(s.efforts[s.at], s.effort) {
 		return "  ● " + s.efforts[s.at][0] + " effort ←/→ to adjust"
@@ -177,7 +177,9 @@ func (s *simulator) fly(rt *rapid.T, p agent.Pilot) agent.Step {
 		if s.open {
 			screen = dialog
 		}
-		if looks++; looks > 1 || rapid.Bool().Draw(rt, "whole") {
+		// Late by any number of looks when the line tells so itself, else by one.
+		late := strings.Contains(s.drawnAt, "not supported")
+		if looks++; looks > 1 && !late || looks > 20 || rapid.Bool().Draw(rt, "whole") {
 			s.drawnAt = s.line()
 		}
 		switch step := p.Next(s.draw(s.drawnAt), screen); step.Do {

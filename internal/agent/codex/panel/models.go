@@ -91,7 +91,7 @@ func (p *Catalogue) efforts(l list) agent.Step {
 	case l.kind == efforts && l.subject == m.Label && p.from != m.Label:
 		m.Efforts = effortsOf(l)
 		for _, r := range l.rows {
-			if r.current && p.current == m.ID {
+			if r.current && p.current == m.ID && !moreEfforts.MatchString(r.label) {
 				p.effort = effortID(r.label)
 			}
 		}

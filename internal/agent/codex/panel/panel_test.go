@@ -179,7 +179,11 @@ func (s *simulator) rows() (rows []string, cursor int, session bool) {
 			rows = append(rows, fmt.Sprintf("%d. %s%s", i+1, l, text))
 		}
 		if len(more) > 0 {
-			rows = append(rows, fmt.Sprintf("%d. More reasoning…  %s cost more", len(rows)+1, strings.Join(more, " and ")))
+			label := "More reasoning…"
+			if s.current.Model == slug(s.labels[s.in]) && (s.current.Effort == "max" || s.current.Effort == "ultra") {
+				label += " (current)"
+			}
+			rows = append(rows, fmt.Sprintf("%d. %s  %s cost more", len(rows)+1, label, strings.Join(more, " and ")))
 		}
 		return rows, s.sub, s.sub < len(base)
 	}
