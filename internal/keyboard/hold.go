@@ -8,6 +8,7 @@
 package keyboard
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -44,6 +45,8 @@ type Desk struct {
 	Finder  Finder
 	LockDir string // per user: two Stores may name the same pane
 	Clock   clock.Clock
+	// DraftLimit bounds the wait for typed text to show in the composer; 0 is three seconds.
+	DraftLimit time.Duration
 }
 
 // Hold is the exclusive right to type into one terminal, until Release.
@@ -53,6 +56,7 @@ type Hold struct {
 	clock   clock.Clock
 	unlock  func()
 	touched bool
+	draft   time.Duration
 }
 
 // Shot is one look at the terminal.
@@ -82,7 +86,7 @@ func (d Desk) Take(ctx context.Context, seen discover.Terminal) (*Hold, error) {
 		unlock()
 		return nil, err
 	}
-	return &Hold{term: now, server: tmux.At(now.Pane.Socket), clock: d.Clock, unlock: unlock}, nil
+	return &Hold{term: now, server: tmux.At(now.Pane.Socket), clock: d.Clock, unlock: unlock, draft: cmp.Or(d.DraftLimit, draftLimit)}, nil
 }
 
 // Release gives the terminal back. It may be called more than once.
@@ -174,7 +178,7 @@ func (h *Hold) Paste(ctx context.Context, text string) error {
 		return err
 	}
 	same := 0
-	_, err = h.Await(ctx, draftLimit, func(s Shot) bool {
+	_, err = h.Await(ctx, h.draft, func(s Shot) bool {
 		exact := strings.HasPrefix(text, "/") && s.Screen.Draft == text
 		if s.Screen.Composer != agent.ComposerDraft || !exact && h.term.Adapter.DraftMatches(s.Screen, text) != agent.MatchYes {
 			same = 0
