@@ -49,7 +49,7 @@ func newPaneled(t *testing.T, mode realagent.Mode) *paneled {
 	t.Cleanup(func() { db.Close() })
 	p.db = db
 	p.service = panels.New(panels.Config{
-		DB: db, Desk: keyboard.Desk{Finder: p.scanner, LockDir: p.lockDir, Clock: clock.System{}}, Clock: clock.System{},
+		DB: db, Desk: keyboard.Desk{Finder: p.scanner, LockDir: p.lockDir, Clock: clock.System{}, DraftLimit: patience}, Clock: clock.System{},
 		Extended: true, Budget: patience,
 	})
 	return p
@@ -168,8 +168,8 @@ func (p *paneled) choose(options panels.ModelOptions) {
 	t.Helper()
 	var want agent.Setting
 	for _, m := range options.Models {
-		if m.ID != options.Effective.Model && len(m.Efforts) > 2 {
-			want = agent.Setting{Model: m.ID, Effort: m.Efforts[len(m.Efforts)-2]}
+		if m.ID != options.Effective.Model && slices.Contains(m.Efforts, "max") { // Codex has it in a list of its own
+			want = agent.Setting{Model: m.ID, Effort: "max"}
 		}
 	}
 	if _, err := p.service.SetModel(ctx, p.id(), agent.Setting{Model: "no-such-model", Effort: "low"}); fault.CodeOf(err) != fault.Invalid {
@@ -197,6 +197,19 @@ func (p *paneled) choose(options panels.ModelOptions) {
 	same, err := p.service.SetModel(ctx, p.id(), want)
 	if err != nil || same.Outcome != panels.AlreadyEffective || same.DefaultsChanged == nil || *same.DefaultsChanged {
 		t.Fatalf("err %v, got %s\nscreen:\n%s", err, shownJSON(same), p.screen())
+	}
+	p.calm()
+	if _, err := p.service.ModelOptions(ctx, p.id()); err != nil {
+		t.Fatal(err)
+	}
+	want = agent.Setting{Model: options.Models[0].ID, Effort: "xhigh"} // "Extra high" in one of the pickers
+	last, err := p.service.SetModel(ctx, p.id(), want)
+	if err != nil || last.Outcome != panels.Changed || *last.Effective != want || last.Defaults == nil {
+		t.Fatalf("err %v, got %s\nscreen:\n%s", err, shownJSON(last), p.screen())
+	}
+	// Claude Code keeps this effort for new sessions too, which the evidence must say.
+	if *last.DefaultsChanged != (last.Defaults.Effort == "xhigh") {
+		t.Errorf("%s", shownJSON(last))
 	}
 	p.calm()
 }
