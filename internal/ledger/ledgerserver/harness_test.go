@@ -164,6 +164,16 @@ func (a answer) str(path string) string {
 	return s
 }
 
+// time reads an instant: as text, a whole second would sort after its fractions.
+func (a answer) time(path string) time.Time {
+	a.t.Helper()
+	got, err := time.Parse(time.RFC3339Nano, a.str(path))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return got
+}
+
 func (a answer) n(path string) int {
 	a.t.Helper()
 	switch v := a.at(path).(type) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -103,7 +104,11 @@ func TestACancelledRequestThatWaitsIsNotCarriedOut(t *testing.T) {
 	in, feed := io.Pipe()
 	out, replies := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- c.server.Serve(t.Context(), in, replies) }()
+	go func() {
+		err := c.server.Serve(t.Context(), in, replies)
+		replies.Close()
+		ended <- err
+	}()
 	call := func(id int, name string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"projects.create","arguments":{"name":%q}}}`+"\n", id, name)
 	}
@@ -115,14 +120,20 @@ func TestACancelledRequestThatWaitsIsNotCarriedOut(t *testing.T) {
 	if _, err := io.ReadFull(out, first); err != nil { // its reply is being written
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(feed, call(2, "two")+call(3, "three")+`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`+"\n"+call(4, "four")); err != nil {
-		t.Fatal(err)
+	// The second piece is taken only after every line of the first one was looked at.
+	for _, piece := range []string{call(2, "two") + call(3, "three") + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}` + "\n", call(4, "four")} {
+		if _, err := io.WriteString(feed, piece); err != nil {
+			t.Fatal(err)
+		}
 	}
 	feed.Close()
 	r := bufio.NewReader(io.MultiReader(strings.NewReader(string(first)), out))
 	var ids []float64
-	for range 3 {
+	for {
 		l, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
