@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/catalogue"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
 	"github.com/agent-knock-knock/akk/internal/testkit/standin"

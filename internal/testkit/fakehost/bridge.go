@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -132,6 +133,8 @@ const connectLimit = 20 * time.Second
 type Client struct {
 	*Process
 	session *mcp.ClientSession
+
+	succeeded *sync.Map // names of tools
 }
 
 // Start starts a Bridge and initialises an MCP session with it.
@@ -145,7 +148,7 @@ func Start(tb testing.TB, b Bridge) *Client {
 	if err != nil {
 		tb.Fatalf("fakehost: no MCP session: %v; stderr:\n%s", err, p.Stderr())
 	}
-	return &Client{Process: p, session: session}
+	return &Client{succeeded: &sync.Map{}, Process: p, session: session}
 }
 
 // Session is the MCP session, for what Call does not cover.
@@ -193,7 +196,21 @@ func (c *Client) Call(ctx context.Context, tool string, args any) (Result, error
 		}
 	}
 	out.JSON, err = json.Marshal(res.StructuredContent)
+	if !out.IsError {
+		c.succeeded.Store(tool, true)
+	}
 	return out, err
+}
+
+// Succeeded returns the tools of which a call succeeded, in order of their names.
+func (c *Client) Succeeded() []string {
+	var out []string
+	c.succeeded.Range(func(tool, _ any) bool {
+		out = append(out, tool.(string))
+		return true
+	})
+	slices.Sort(out)
+	return out
 }
 
 // MustCall is Call for a call that has to succeed.
