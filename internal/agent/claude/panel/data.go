@@ -2,7 +2,8 @@ package panel
 
 import "github.com/agent-knock-knock/akk/internal/pattern"
 
-// What is known of Claude Code's panels. Seen on 2.1.197, 120x40 (Linux). Another version
+// What is known of Claude Code's panels. Seen on 2.1.197, 120x40 (Linux); the line of the manual
+// mode was seen on a newer version. Another version
 // that shows something else loses the panels, never safety: a screen that does not fit
 // gets no key.
 
@@ -61,7 +62,7 @@ var modes = []struct {
 	needsPerson     bool
 	always          bool // in every circle
 }{
-	{"default", "Ask", "Asks before it edits files or runs commands.", pattern.New(`^  \? for shortcuts(?: |$)`), false, true},
+	{"default", "Ask", "Asks before it edits files or runs commands.", pattern.New(`^  (?:\? for shortcuts|⏸ manual mode on)(?: |$)`), false, true},
 	{"accept_edits", "Accept edits", "Edits files in the workspace without asking.", pattern.New(`^  ⏵⏵ accept edits on(?: |$)`), false, true},
 	{"plan", "Plan", "Reads and plans; changes nothing.", pattern.New(`^  ⏸ plan mode on(?: |$)`), false, true},
 	{"auto", "Auto", "Decides by itself what needs no approval.", pattern.New(`^  ⏵⏵ auto mode on(?: |$)`), true, false},
