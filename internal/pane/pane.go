@@ -69,7 +69,7 @@ type Report struct {
 
 // The bounds of a start.
 const (
-	askLimit   = 10 * time.Second // one question to the agent's program, such as its version
+	askLimit   = 30 * time.Second // one question to the agent's program, such as its version
 	upLimit    = 60 * time.Second // from tmux to the agent's terminal program
 	maxArgs    = 64
 	maxArgSize = 8 << 10
