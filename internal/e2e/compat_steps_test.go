@@ -39,8 +39,22 @@ var compatSteps = []struct {
 
 // compatFound: the row says what the agent is, and which thread it shows.
 func compatFound(c *compatRun) {
-	row := c.real.idle()
-	c.mode = row.Mode + ", " + row.Channel
+	row, typed := row{}, false
+	start := time.Now()
+	for ; row.Actions["send"].Tool == ""; <-time.After(200 * time.Millisecond) {
+		row = c.real.row()
+		c.mode = row.Mode + ", " + row.Channel
+		switch waited := time.Since(start); {
+		case waited > patience:
+			c.p.Fatalf("it takes no task: %s", c.why())
+		case waited > patience/3 && !typed && row.Screen == "idle":
+			typed = true
+			c.p.degraded("it takes a task only after a first prompt that a person typed: %s", row.Reason)
+			c.real.keys("-l", "SAY:a first prompt")
+			<-time.After(time.Second) // an Enter right behind text may be taken for a part of it
+			c.real.keys("Enter")
+		}
+	}
 	switch {
 	case row.Agent != c.release.Kind:
 		c.p.Fatalf("the list calls it %q", row.Agent)

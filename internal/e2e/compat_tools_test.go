@@ -101,7 +101,7 @@ func compatAnswer(c *compatRun) {
 	got := r.send(c.ask())
 	var last struct {
 		Turn        struct{ Status string }
-		Interaction *interaction `json:"interaction"`
+		Interaction *compatInteraction `json:"interaction"`
 	}
 	r.until("a question or an end", func() bool {
 		r.c.MustCall("agent_knock_knock_status", map[string]any{"turn_id": got.TurnID}).Decode(c.p, &last)
@@ -125,7 +125,7 @@ func compatAnswer(c *compatRun) {
 		}
 		var a struct {
 			said
-			Next *interaction `json:"next"`
+			Next *compatInteraction `json:"next"`
 		}
 		c.call("respond_interaction", map[string]any{"turn_id": got.TurnID, "interaction_id": step.ID, "answers": []any{answer}}).Decode(c.p, &a)
 		if a.Outcome != "accepted" {
@@ -138,14 +138,14 @@ func compatAnswer(c *compatRun) {
 	r.reaches(got.TurnID, "idle")
 }
 
-func reasonOf(i *interaction) string {
+func reasonOf(i *compatInteraction) string {
 	if i == nil {
 		return "it is not read as a questionnaire"
 	}
 	return i.State + " " + i.Reason
 }
 
-type interaction struct {
+type compatInteraction struct {
 	ID        string `json:"interaction_id"`
 	State     string `json:"state"`
 	Reason    string `json:"reason"`
