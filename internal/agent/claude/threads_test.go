@@ -138,12 +138,14 @@ func TestASessionBelongsToTheLivingProcessWhoseStatusNamesIt(t *testing.T) {
 			t.Errorf("%d: %s %v, want %s", n, th.Owner, err, want)
 		}
 	}
-	for pid, dir := range map[int]string{104: "/other", 105: "/w"} { // spec 2.4: only the one of this workspace matters
-		s.process(pid, "", dir)
-		s.write(s.statusFile(pid), "{ torn")
-		want := map[int]agent.Ownership{104: agent.OwnedByNobody, 105: agent.OwnedUnknown}[pid]
-		if th, err := s.a.Thread(t.Context(), s.ref, s.n, sid(2)); err != nil || th.Owner != want {
-			t.Errorf("with an unreadable process in %s: %s %v, want %s", dir, th.Owner, err, want)
+	for i, tc := range []struct { // in this order: what was made unreadable stays so
+		dir  string
+		want agent.Ownership
+	}{{"/other", agent.OwnedByNobody}, {"/w", agent.OwnedUnknown}} { // spec 2.4: only the one of this workspace matters
+		s.process(104+i, "", tc.dir)
+		s.write(s.statusFile(104+i), "{ torn")
+		if th, err := s.a.Thread(t.Context(), s.ref, s.n, sid(2)); err != nil || th.Owner != tc.want {
+			t.Errorf("with an unreadable process in %s: %s %v, want %s", tc.dir, th.Owner, err, tc.want)
 		}
 	}
 }
