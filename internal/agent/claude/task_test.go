@@ -1,6 +1,8 @@
 package claude
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,5 +75,53 @@ func TestAWatchedTaskIsOverWhenAPersonAbortsItOrGoesOnWithAnother(t *testing.T) 
 		if _, err := r.task(); name == "aborted" && !fault.Is(err, agent.CodeNoTask) {
 			t.Errorf("after the abort: %v", err)
 		}
+	}
+}
+
+// A prompt may be taken and not be in the transcript yet.
+func TestAPromptThatIsNotRecordedYetIsKnownByWhatWasSubmitted(t *testing.T) {
+	r := newRig(t)
+	line := func(session, text, pasted string) string {
+		return `{"display":"` + text + `","pastedContents":{` + pasted + `},"timestamp":7,"project":"/w","sessionId":"` + session + `"}` + "\n"
+	}
+	history := filepath.Join(r.dir, submittedFile)
+	for name, c := range map[string]struct{ history, status string }{
+		"no list":           {"", "busy"},
+		"another session":   {line("other", "x", ""), "busy"},
+		"a command":         {line(thread, "first task", "") + line(thread, "/compact", ""), "busy"},
+		"a paste":           {line(thread, "see [Pasted text #1]", `"1":{}`), "busy"},
+		"an agent at rest":  {line(thread, "first task", ""), "idle"},
+		"half of a line":    {line(thread, "first task", "")[:30], "busy"},
+		"nothing submitted": {line(thread, " ", ""), "busy"},
+	} {
+		os.Remove(history)
+		if c.history != "" {
+			r.appendTo(history, c.history)
+		}
+		r.say(c.status, "")
+		if task, err := r.task(); !fault.Is(err, agent.CodeNoTask) {
+			t.Errorf("%s: %+v %v", name, task, err)
+		}
+	}
+	os.Remove(history)
+	r.appendTo(history, line("other", "x", "")+line(thread, "first task", ""))
+	r.say("busy", "")
+	task, err := r.task()
+	if err != nil || task.Key != "claude|"+thread+"|submitted 7" {
+		t.Fatalf("%+v %v", task, err)
+	}
+	u := r.follow(task.Anchor)
+	r.append(prompt("u1", "", "first task"))
+	u.until("acceptance", func() bool { return u.has(turn.ObsAccepted, "") })
+	if again, err := r.task(); err != nil || again.Anchor.RequestHash != task.Anchor.RequestHash {
+		t.Errorf("once it is recorded: %+v %v", again, err)
+	}
+	r.append(answer("a1", "u1", "ANSWER") + endOf("s1", "a1"))
+	if err := u.ended(); err != nil {
+		t.Fatal(err)
+	}
+	u.expect("accepted", "completed ANSWER")
+	if _, err := r.task(); !fault.Is(err, agent.CodeNoTask) { // what was submitted last is done
+		t.Errorf("%v", err)
 	}
 }

@@ -17,12 +17,10 @@ import (
 )
 
 const (
-	// taskLimit bounds the search for the task that runs.
-	taskLimit = 5 * time.Second
-	// taskTries and taskPause: an agent says that it works before its records show the
-	// task, Claude Code up to a second.
-	taskTries = 3
-	taskPause = 700 * time.Millisecond
+	// taskLimit bounds the search for the task that runs: an agent shows that it works
+	// before its records do, Claude Code up to some seconds on a busy machine.
+	taskLimit = 6 * time.Second
+	taskPause = 500 * time.Millisecond
 	// armLimit bounds the start of the monitor.
 	armLimit = 6 * time.Second
 	// recordLimit bounds the commit of a Watch whose caller went away.
@@ -168,6 +166,21 @@ func unmanaged(tx *store.Tx, key string, id ids.TerminalID) error {
 		WithHint("its own callback reports the task; look at it with agent_knock_knock_status")
 }
 
+// unwatched refuses a task that is watched under another name: what names a task may
+// change once its first record is written, its request does not.
+func unwatched(tx *store.Tx, w watch.Watch) error {
+	if w.Mode != watch.ModeTask || w.Anchor.RequestHash == "" {
+		return nil
+	}
+	rows, err := watchsql.List(tx, "WHERE active = 1 AND endpoint_key = ?", shownLimit, w.TerminalKey())
+	for _, r := range rows {
+		if had := r.Watch; r.Damaged == nil && had.Mode == w.Mode && had.ThreadID == w.ThreadID && had.Anchor.RequestHash == w.Anchor.RequestHash {
+			return watchsql.Conflict(had.ID)
+		}
+	}
+	return err
+}
+
 // task asks the agent's records for the task that runs.
 func (s *Service) task(ctx context.Context, t discover.Terminal) (agent.Task, error) {
 	const op = "watcher.watch"
@@ -177,7 +190,7 @@ func (s *Service) task(ctx context.Context, t discover.Terminal) (agent.Task, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, taskLimit)
 	defer cancel()
-	for try := 1; ; try++ {
+	for {
 		task, err := finder.CurrentTask(ctx, t.Ref, t.Native)
 		switch {
 		case err == nil && task.Key == "":
@@ -186,9 +199,6 @@ func (s *Service) task(ctx context.Context, t discover.Terminal) (agent.Task, er
 			return task, nil
 		case !fault.Is(err, agent.CodeNoTask):
 			return task, fault.Wrap(err, fault.CodeOf(err), op, "the task of %s cannot be told: %s", t.ID, public(err)).WithHint("watch it with mode terminal_activity, or look at the pane")
-		case try == taskTries:
-			return task, fault.Wrap(err, agent.CodeNoTask, op, "the beginning of a running task was not found: %s", public(err)).
-				WithHint("call agent_knock_knock_list again; if it still works, watch it with mode terminal_activity")
 		}
 		pause, stop := s.Clock.NewTimer(taskPause)
 		select {
@@ -196,6 +206,13 @@ func (s *Service) task(ctx context.Context, t discover.Terminal) (agent.Task, er
 		case <-ctx.Done():
 		}
 		stop()
+		if ctx.Err() != nil {
+			return task, fault.Wrap(err, agent.CodeNoTask, op, "the beginning of a running task was not found: %s", public(err)).
+				WithHint("call agent_knock_knock_list again; if it still works, watch it with mode terminal_activity")
+		}
+		if n, err := t.Adapter.Identify(ctx, t.Ref); err == nil && n.ThreadID == t.Native.ThreadID {
+			t.Native = n // what the records say now
+		}
 	}
 }
 
@@ -216,6 +233,9 @@ func (s *Service) store(ctx context.Context, in WatchInput, w *watch.Watch) (aga
 			return nil
 		}
 		if err := unmanaged(tx, w.TerminalKey(), w.Terminal); err != nil {
+			return err
+		}
+		if err := unwatched(tx, *w); err != nil {
 			return err
 		}
 		if w.Route, err = outboxsql.PutRoute(tx, s.Route); err != nil {

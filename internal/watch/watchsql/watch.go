@@ -35,8 +35,7 @@ func Insert(tx *store.Tx, p watch.Plan, owner ids.BridgeID) (Row, error) {
 		return Row{}, err
 	}
 	if ok {
-		return Row{}, fault.New(watch.CodeActive, op, "%s watches this task already", held.Watch.ID).
-			WithHint("its callback will come; agent_knock_knock_unwatch ends it")
+		return Row{}, Conflict(held.Watch.ID)
 	}
 	state, err := json.Marshal(w)
 	if err != nil {
@@ -50,6 +49,12 @@ func Insert(tx *store.Tx, p watch.Plan, owner ids.BridgeID) (Row, error) {
 		return Row{}, err
 	}
 	return Row{Watch: w, Owner: owner, Fence: 1, Terminal: w.TerminalKey()}, appendEvents(tx, w.ID, p.Events)
+}
+
+// Conflict is the error of a second Watch of a task.
+func Conflict(id ids.WatchID) error {
+	return fault.New(watch.CodeActive, "watchsql.insert", "%s watches this task already", id).
+		WithHint("its callback will come; agent_knock_knock_unwatch ends it")
 }
 
 // Save appends the plan's events and writes the Watch, if r is still its owner and nobody
