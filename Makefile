@@ -8,6 +8,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAG
 AGENT   ?= standin
 BUF     := go tool -modfile=internal/buildtools/go.mod buf
 TIME    ?= 60s
+RUN     ?= ^TestReal
 
 .PHONY: help
 help: ## list the targets
@@ -39,8 +40,8 @@ race: tmux ## the test suite under the race detector
 	go test -race -timeout 40m ./...
 
 .PHONY: e2e
-e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model
-	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 25m -run '^TestReal' ./internal/e2e/...
+e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model; RUN= picks tests
+	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 60m -run '$(RUN)' ./internal/e2e/...
 
 .PHONY: compat
 compat: tmux ## docs/COMPATIBILITY.md: AGENT=codex VERSIONS="0.150.0 latest"; npm installs each version
