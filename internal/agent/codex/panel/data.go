@@ -2,7 +2,7 @@ package panel
 
 import "github.com/agent-knock-knock/akk/internal/pattern"
 
-// What is known of Codex's panels. Seen on 0.171.0, 120x40 and 120x40 (Linux). Another
+// What is known of Codex's panels. Seen on 0.171.0, 120x40 (Linux). Another
 // version that shows something else loses the panels, never safety: a screen that does
 // not fit gets no key.
 
