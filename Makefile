@@ -33,7 +33,7 @@ tmux: # a line that says what to do, before anything needs tmux
 
 .PHONY: test
 test: tmux ## the whole test suite: real tmux, real SQLite, real processes
-	go test -timeout 20m ./...
+	go test -timeout 45m ./...
 
 .PHONY: race
 race: tmux ## the test suite under the race detector
