@@ -209,6 +209,7 @@ func (p *probe) try(step func()) compat.Cell {
 
 func (p *probe) say(s compat.State, why string) {
 	why, _, _ = strings.Cut(why, "; last seen:")
+	why, _, _ = strings.Cut(why, ` {"`)
 	why = strings.Replace(why, fmt.Sprintf("waited %v in vain for ", patience), "never came: ", 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()

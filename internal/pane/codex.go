@@ -2,6 +2,7 @@ package pane
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -141,9 +142,14 @@ func awaitServer(ctx context.Context, socket string, ended <-chan struct{}) (*ap
 	}
 }
 
+// recordLimit is how long a named thread may take to be on disk; 0.150 and 0.171 write it
+// at once, 0.160 with the first prompt.
+const recordLimit = 2 * time.Second
+
 // newThread makes a named thread in dir. The name has its record written now, so that the
-// terminal program can resume it, and spares the model a title.
-func newThread(ctx context.Context, c *appserver.Conn, dir, name string) (string, error) {
+// terminal program can resume it, and spares the model a title. A version that does not
+// write it gets no thread from us: id is "", and the terminal program makes its own.
+func newThread(ctx context.Context, c *appserver.Conn, dir, name string) (id string, err error) {
 	var a appserver.ThreadAnswer
 	if err := c.Call(ctx, known.MThreadStart, map[string]any{"cwd": filepath.Clean(dir)}, &a); err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, "pane.thread", "Codex's app server makes no thread")
@@ -151,5 +157,20 @@ func newThread(ctx context.Context, c *appserver.Conn, dir, name string) (string
 	if err := c.Call(ctx, known.MThreadName, map[string]any{"threadId": a.Thread.ID, "name": name}, nil); err != nil {
 		return "", fault.Wrap(err, fault.Unavailable, "pane.thread", "Codex's app server does not name a thread")
 	}
-	return a.Thread.ID, nil
+	limit := time.NewTimer(recordLimit)
+	defer limit.Stop()
+	tick := time.NewTicker(listenPoll)
+	defer tick.Stop()
+	for {
+		if st, err := os.Stat(a.Thread.Path); err == nil && st.Mode().IsRegular() {
+			return a.Thread.ID, nil
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			return "", nil
+		case <-ctx.Done():
+			return "", fault.Wrap(ctx.Err(), fault.Timeout, "pane.thread", "the pane ended")
+		}
+	}
 }

@@ -85,7 +85,7 @@ func playAgent(part []string) int {
 			fmt.Fprintln(os.Stderr, "a first line\nno login")
 			return 3
 		}
-		return playServer(strings.TrimPrefix(args[2], "unix://"))
+		return playServer(strings.TrimPrefix(args[2], "unix://"), is("lazy"))
 	case is("crash"):
 		fmt.Println("error: I do not like the arguments")
 		return 2
@@ -104,7 +104,8 @@ func note(args []string) {
 }
 
 // playServer also starts a child that leaves its group and stays.
-func playServer(socket string) int {
+func playServer(socket string, lazy bool) int {
+	path := filepath.Join(filepath.Dir(socket), "rollout.jsonl")
 	child := exec.Command("sh", "-c", "trap '' HUP TERM; while :; do sleep 1; done")
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	_ = child.Start()
@@ -132,7 +133,10 @@ func playServer(socket string) int {
 				continue
 			}
 			note([]string{m.Method, string(m.Params)})
-			result := `{"thread":{"id":"01a20000-0000-7000-8000-000000000001"}}`
+			if m.Method == "thread/name/set" && !lazy {
+				_ = os.WriteFile(path, nil, 0o600)
+			}
+			result := `{"thread":{"id":"01a20000-0000-7000-8000-000000000001","path":"` + path + `"}}`
 			_ = ws.Write(r.Context(), websocket.MessageText, fmt.Appendf(nil, `{"id":%s,"result":%s}`, m.ID, result))
 		}
 	}))

@@ -151,6 +151,16 @@ func TestACodexWithoutAServerRunsEmbeddedAndSaysSo(t *testing.T) {
 	}
 }
 
+// 0.160 writes no rollout before the first prompt; resuming it there ends the terminal program.
+func TestAThreadThatIsNotOnDiskIsNotResumed(t *testing.T) {
+	d := newDesk(t, Codex, "lazy")
+	r := d.start()
+	starts := d.starts()
+	if tui := starts[len(starts)-1]; r.Mode != ModeRemote || r.ThreadID != "" || len(r.Notes) != 1 || slices.Contains(tui.Args, "resume") || !slices.Contains(tui.Args, "--remote") {
+		t.Errorf("%+v, %q", r, tui.Args)
+	}
+}
+
 func TestAnAgentThatEndsAtOnceIsAnErrorWithItsWordsAndLeavesNothing(t *testing.T) {
 	d := newDesk(t, Claude, "crash")
 	_, err := Start(t.Context(), d.req)

@@ -22,6 +22,7 @@ const (
 	starterLimit = 10 * time.Second       // for the starter to say what is to be run
 	rawLimit     = 30 * time.Second       // for the terminal program to take the terminal
 	rawPoll      = 50 * time.Millisecond  // there is no event for that
+	settled      = 700 * time.Millisecond // it may still fail right after that
 	capturedIn   = 5 * time.Second        // for the starter to read the screen of a failure
 	endGrace     = 700 * time.Millisecond // from the polite signal to the kill, for program and server alike
 	maxServerLog = 4 << 10
@@ -206,7 +207,8 @@ func (w *wrapper) up(ctx context.Context, ended <-chan struct{}) bool {
 			return true
 		case <-tick.C:
 			if !lineMode(w.term.In) {
-				return true
+				tick.Stop()
+				limit.Reset(settled)
 			}
 		}
 	}
@@ -291,6 +293,9 @@ func (w *wrapper) startServer(ctx context.Context) error {
 		return nil
 	}
 	w.ThreadID, err = newThread(ctx, conn, w.Dir, w.Name+" in "+filepath.Base(w.Dir))
+	if err == nil && w.ThreadID == "" {
+		_ = w.starter.send(news{Note: "this Codex keeps no thread before its first prompt, so the terminal program makes its own; the pane's title names it"})
+	}
 	return err
 }
 
