@@ -188,9 +188,15 @@ func realCallbackRetried(r *real) {
 	if !retried.Delivered {
 		r.t.Errorf("%s", dump(retried))
 	}
-	if _, bodies := r.knocks(got.TurnID, 1); bodies[0] != "heard at the second try" {
-		r.t.Errorf("%q", bodies)
+	d := r.host.Deliveries() // both tries, under one identity
+	last, first := d[len(d)-1], d[len(d)-2]
+	if last.Delivery != first.Delivery || last.Idem != first.Idem || last.Body != "heard at the second try" {
+		r.t.Errorf("%+v", d[len(d)-2:])
 	}
+	if s = statusOf(r.t, r.c, got.TurnID); s.Callbacks[0].Status != "delivered" || s.Callbacks[0].Attempts != 2 {
+		r.t.Errorf("%s", dump(s))
+	}
+	r.idle()
 }
 
 type watchedTask struct {
