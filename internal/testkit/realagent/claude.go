@@ -27,7 +27,7 @@ func (a *Agent) prepareClaude() (command []string, err error) {
 		filepath.Join(a.Home, ".claude.json"): dict{
 			"numStartups": 5, "autoUpdates": false, "theme": "dark", "hasCompletedOnboarding": true, "lastOnboardingVersion": version,
 			"hasSeenAutoDefaultNudge": true, // 2.1.332 asks once, over the composer, whether it may stop asking
-			"customApiKeyResponses": dict{"approved": []string{key[len(key)-20:]}, "rejected": []string{}},
+			"customApiKeyResponses":   dict{"approved": []string{key[len(key)-20:]}, "rejected": []string{}},
 			"projects": dict{a.Cwd: dict{"allowedTools": []string{}, "hasTrustDialogAccepted": true,
 				"projectOnboardingSeenCount": 5, "hasCompletedProjectOnboarding": true}},
 		},
