@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/discover"
+	"github.com/agent-knock-knock/akk/internal/native"
+	"github.com/agent-knock-knock/akk/internal/native/nativesql"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/store"
@@ -21,6 +23,7 @@ type facts struct {
 	unheard  []turnsql.Row           // settled Turns whose callback is not delivered yet
 	history  []turnsql.Row           // settled Turns, newest first
 	sent     map[string]outboxsql.Brief
+	moving   map[string]native.Transition // changes of a thread that keep a terminal, by terminal key
 }
 
 // read collects the facts of terminals. With all, the settled Turns are among them.
@@ -29,7 +32,7 @@ func (s *Service) readFacts(ctx context.Context, terminals []discover.Terminal, 
 	for i, t := range terminals {
 		keys[i] = t.Key()
 	}
-	f := facts{now: s.Clock.Now(), held: map[string]turnsql.Row{}}
+	f := facts{now: s.Clock.Now(), held: map[string]turnsql.Row{}, moving: map[string]native.Transition{}}
 	if s.DB == nil {
 		return f, nil // no Store yet: terminals are shown all the same
 	}
@@ -40,6 +43,13 @@ func (s *Service) readFacts(ctx context.Context, terminals []discover.Terminal, 
 		}
 		for _, r := range held {
 			f.held[r.Terminal] = r
+		}
+		moving, err := nativesql.Open(tx)
+		if err != nil {
+			return err
+		}
+		for _, r := range moving {
+			f.moving[r.Terminal] = r.Transition
 		}
 		if f.recent, err = turnsql.NewestOn(tx, keys); err != nil {
 			return err

@@ -135,6 +135,11 @@ func (s *Service) terminalRow(t discover.Terminal, f facts) (TerminalRow, SeenTe
 	if t.Conflict != "" {
 		row.Management, row.Conflict = inConflict, &Conflict{"ambiguous_terminal", short(t.Conflict), orElse(t.Remedy, "use a pane that holds one agent")}
 	}
+	if change, ok := f.moving[t.Key()]; ok { // nothing that types would be reserved
+		delete(row.Actions, "respond")
+		row.Reason = short(fmt.Sprintf("its thread is being changed by transition %s (%s): %s", change.ID, change.Status, change.NextStep()))
+		return row, seen
+	}
 	switch err := discover.Ready(t); {
 	case err != nil && row.Reason == "": // idle, and yet it takes no task: a draft, a scrolled pane
 		_, msg, _ := fault.Public(err)
