@@ -1,15 +1,13 @@
 package codex
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/agent/logend"
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
@@ -38,7 +36,7 @@ func (a *Adapter) PendingCommand(_ context.Context, ref agent.Ref, n agent.Nativ
 	none := func(why string) (agent.Command, error) {
 		return agent.Command{}, fault.New(fault.NotFound, op, "%s", why)
 	}
-	lines, err := lastLines(n.LogPath, pendingWindow)
+	lines, err := logend.Lines(n.LogPath, pendingWindow)
 	if err != nil {
 		return agent.Command{}, fault.Wrap(err, fault.NotFound, op, "the rollout cannot be read")
 	}
@@ -82,34 +80,4 @@ func (a *Adapter) PendingCommand(_ context.Context, ref agent.Ref, n agent.Nativ
 		return agent.Command{Line: args.Cmd, Cwd: cwd, Source: "rollout"}, nil
 	}
 	return none("no tool call is open")
-}
-
-// lastLines returns the complete lines in the last window bytes of a file.
-func lastLines(path string, window int64) ([][]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	from := max(0, st.Size()-window)
-	buf, err := io.ReadAll(io.NewSectionReader(f, from, st.Size()-from))
-	if err != nil {
-		return nil, err
-	}
-	lines := bytes.Split(buf, []byte("\n"))
-	lines = lines[:len(lines)-1] // the last one has no end yet, or is empty
-	if from > 0 && len(lines) > 0 {
-		lines = lines[1:]
-	}
-	out := lines[:0]
-	for _, l := range lines {
-		if len(bytes.TrimSpace(l)) > 0 {
-			out = append(out, l)
-		}
-	}
-	return out, nil
 }
