@@ -23,27 +23,12 @@ type approval struct {
 // TestRealAgentsAreAnswered lets a Host answer what real agents ask: approvals, a plain
 // question, and the same command asked twice.
 func TestRealAgentsAreAnswered(t *testing.T) { // spec parts 2.11, 2.16, case 50
-	steps := []struct {
-		name string
-		do   func(*real)
-	}{
+	journey(t, everyMode(), []step{
 		{"a command is approved once", realApproved},
 		{"the same command asked again is another question", realApprovedTwice},
 		{"a command is rejected", realRejected},
 		{"a question in words is answered in the same turn", realResponded},
-	}
-	for mode := range shapes {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, mode, nil)
-			for _, step := range steps {
-				if !t.Run(step.name, func(t *testing.T) { step.do(r.on(t)) }) {
-					t.Fatalf("the agent may not be at rest; screen:\n%s", r.screen())
-				}
-			}
-			r.on(t).close()
-		})
-	}
+	}, nil)
 }
 
 // decide waits for the n-th callback of the Turn, which asks, and answers as the action of

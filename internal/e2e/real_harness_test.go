@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,36 @@ func newReal(t testing.TB, mode realagent.Mode, more *realagent.Options) *real {
 	r.c = r.start()
 	return r
 }
+
+// step is one thing that happens to a real agent. It leaves the agent at rest.
+type step struct {
+	name string
+	do   func(*real)
+}
+
+// journey brings an agent up once in each mode and takes it through the steps, in order.
+// When one fails, the rest of this agent's steps would prove nothing and are left out. end,
+// when set, judges the whole.
+func journey(t *testing.T, modes []realagent.Mode, steps []step, end func(*real)) {
+	for _, mode := range modes {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			r := newReal(t, mode, nil)
+			for _, step := range steps {
+				if !t.Run(step.name, func(t *testing.T) { step.do(r.on(t)) }) {
+					t.Fatalf("the agent may not be at rest; screen:\n%s", r.screen())
+				}
+			}
+			if end != nil {
+				end(r.on(t))
+			}
+			r.on(t).close()
+		})
+	}
+}
+
+// everyMode is each way in which a real agent runs.
+func everyMode() []realagent.Mode { return slices.Sorted(maps.Keys(shapes)) }
 
 // on is r whose failures belong to the subtest t.
 func (r *real) on(t testing.TB) *real {

@@ -23,27 +23,12 @@ type cancelled struct {
 // TestRealAgentsStopWhenCancelled: in the answer, before it, and at an approval; each stop is
 // proved by the agent's own evidence, and the agent then takes the next task.
 func TestRealAgentsStopWhenCancelled(t *testing.T) { // spec part 2.14
-	steps := []struct {
-		name string
-		do   func(*real)
-	}{
+	journey(t, everyMode(), []step{
 		{"in the answer", realCancelInTheAnswer},
 		{"before the answer", realCancelBeforeTheAnswer},
 		{"at an approval", realCancelAtAnApproval},
 		{"an idle agent gets no key", realCancelIdle},
-	}
-	for mode := range shapes {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, mode, nil)
-			for _, step := range steps {
-				if !t.Run(step.name, func(t *testing.T) { step.do(r.on(t)) }) {
-					t.Fatalf("the agent may not be at rest; screen:\n%s", r.screen())
-				}
-			}
-			r.on(t).close()
-		})
-	}
+	}, nil)
 }
 
 // offered waits until the Turn's terminal offers the action, and returns its arguments.

@@ -16,28 +16,13 @@ import (
 // knock comes, status shows what is asked, and it is answered: by the person at the
 // terminal, and by the Host.
 func TestRealAgentsQuestionsAreHeardAndAnswered(t *testing.T) { // spec parts 8.6, 2.16, 2.19
-	steps := []struct {
-		name string
-		do   func(*real)
-	}{
+	journey(t, everyMode(), []step{
 		{"an edit is allowed by the person", realEditAllowed},
 		{"an edit is rejected by the Host", realEditRejected},
 		{"a question is answered by the person", realQuestionByThePerson},
 		{"every step of a questionnaire is answered by the Host", realQuestionnaire},
 		{"a questionnaire that a person begins goes on with the Host", realQuestionnaireTogether},
-	}
-	for mode := range shapes {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, mode, nil)
-			for _, step := range steps {
-				if !t.Run(step.name, func(t *testing.T) { step.do(r.on(t)) }) {
-					t.Fatalf("the agent may not be at rest; screen:\n%s", r.screen())
-				}
-			}
-			r.on(t).close()
-		})
-	}
+	}, nil)
 }
 
 // editTask makes the agent ask whether it may write a file.

@@ -16,10 +16,7 @@ import (
 // TestRealAgentsThroughEveryTool is one Host's day with one real agent: every tool of the
 // catalogue is called through the Bridge, as the list offers it, and succeeds.
 func TestRealAgentsThroughEveryTool(t *testing.T) { // spec part 2
-	steps := []struct {
-		name string
-		do   func(*real)
-	}{
+	journey(t, []realagent.Mode{realagent.ClaudePlain, realagent.CodexEmbedded}, []step{
 		{"the agent's own status panel is read", realInspected},
 		{"a model is chosen from what is offered", realModelChosen},
 		{"a command is approved", realApproved},
@@ -35,27 +32,16 @@ func TestRealAgentsThroughEveryTool(t *testing.T) { // spec part 2
 		{"a new thread, and back to the old one", realThreadsChanged},
 		{"a person switched the thread, and the session is untied", realBindingReconciled},
 		{"a questionnaire is answered", realQuestionnaire}, // last: it leaves Codex in its Plan mode
-	}
-	for _, mode := range []realagent.Mode{realagent.ClaudePlain, realagent.CodexEmbedded} {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, mode, nil)
-			for _, step := range steps {
-				if !t.Run(step.name, func(t *testing.T) { step.do(r.on(t)) }) {
-					t.Fatalf("the agent may not be at rest; screen:\n%s", r.screen())
-				}
-			}
-			var want []string
-			for _, name := range catalogue.Names {
-				want = append(want, catalogue.Prefix+name)
-			}
-			slices.Sort(want)
-			if diff := cmp.Diff(want, r.c.Succeeded()); diff != "" {
-				t.Errorf("tools that were not called (-) :\n%s", diff)
-			}
-			r.on(t).close()
-		})
-	}
+	}, func(r *real) {
+		var want []string
+		for _, name := range catalogue.Names {
+			want = append(want, catalogue.Prefix+name)
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, r.c.Succeeded()); diff != "" {
+			r.t.Errorf("tools that were not called (-) :\n%s", diff)
+		}
+	})
 }
 
 // use calls the tool of an action with the arguments that the list offers for it now, and

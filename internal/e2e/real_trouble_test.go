@@ -16,10 +16,7 @@ import (
 // another happen to it. Each step leaves the agent at rest; when one fails, the rest of
 // this agent's steps would prove nothing and are left out.
 func TestRealAgentsThroughWhatCanHappenToATask(t *testing.T) {
-	steps := []struct {
-		name string
-		do   func(*real)
-	}{
+	journey(t, everyMode(), []step{
 		{"a model that fails is a failed task", realFails},                                     // E02
 		{"Esc while the answer streams is one interrupted task", realInterruptedInTheAnswer},   // E03
 		{"Esc before the answer is one interrupted task", realInterruptedBeforeTheAnswer},      // E03
@@ -32,19 +29,7 @@ func TestRealAgentsThroughWhatCanHappenToATask(t *testing.T) {
 		{"a long task arrives exactly", realLong},                                // T02, T06, spec case 41
 		{"text that looks like a command is text", realCommandLike},              // T17
 		{"commands are refused", realCommands},
-	}
-	for mode := range shapes {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			r := newReal(t, mode, nil)
-			for _, step := range steps {
-				if !t.Run(step.name, func(t *testing.T) { step.do(r.on(t)) }) {
-					t.Fatalf("the agent may not be at rest; screen:\n%s", r.screen())
-				}
-			}
-			r.on(t).close()
-		})
-	}
+	}, nil)
 }
 
 func realFails(r *real) {
