@@ -87,6 +87,9 @@ type Screen struct {
 	Reason   string
 }
 
+// Free reports whether the composer has the focus, with nothing in it.
+func (s Screen) Free() bool { return s.State == ScreenIdle && s.Composer == ComposerEmpty }
+
 // Match is a three-valued comparison.
 type Match int
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/tmux"
@@ -162,3 +163,22 @@ func Press(k tmux.Key) Step   { return Step{Do: DoPress, Key: k} }
 func Commit(k tmux.Key) Step  { return Step{Do: DoPress, Key: k, Commits: true} }
 func Done() Step              { return Step{Do: DoDone} }
 func Fail(reason string) Step { return Step{Do: DoFail, Reason: reason} }
+
+// LabelID is the id that a label of a picker gets: what a command line or a configuration
+// calls it, such as "gpt-5.2-codex" for "GPT-5.2 Codex".
+func LabelID(label string) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(label) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == ':' || r == '/' || r == '+' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			b.WriteRune(r)
+			gap = false
+			continue
+		}
+		gap = true
+	}
+	return b.String()
+}

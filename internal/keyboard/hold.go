@@ -157,7 +157,7 @@ func (h *Hold) Type(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	if s.Screen.State != agent.ScreenIdle || s.Screen.Composer != agent.ComposerEmpty || s.Capture.Pane.InMode {
+	if !s.Screen.Free() || s.Capture.Pane.InMode {
 		return fault.New(turn.CodeTerminal, op, "the composer of %s is not idle and empty (%s, %s)", h.term.ID, s.Screen.State, s.Screen.Composer).
 			WithHint("nothing was typed; look at the pane, then call agent_knock_knock_list again")
 	}

@@ -77,7 +77,7 @@ func TestATaskWhoseThreadGoesOnWithAnotherOrWhoseFileIsReplacedIsTrouble(t *test
 		if time.Now().After(deadline) {
 			t.Fatal(moved.shown())
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 	if strings.Contains(moved.shown(), "FORGED") {
 		t.Error(moved.shown())

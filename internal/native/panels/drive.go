@@ -49,7 +49,7 @@ func (s *Service) drive(ctx context.Context, ses *session, p agent.Pilot, budget
 	if err != nil {
 		return d, err
 	}
-	if shot.Screen.State != agent.ScreenIdle || shot.Screen.Composer != agent.ComposerEmpty || shot.Capture.Pane.InMode {
+	if !shot.Screen.Free() || shot.Capture.Pane.InMode {
 		return d, fault.New(ComposerNotReady, "panels.drive", "%s changed at the last moment (%s, composer %s)", ses.term.ID, shot.Screen.State, shot.Screen.Composer).
 			WithHint("nothing was typed; call agent_knock_knock_list again")
 	}

@@ -59,7 +59,7 @@ func (s *Service) RepairModelControl(ctx context.Context, id ids.TerminalID) (Re
 	open := ses.panels.PanelShown(shot.Capture)
 	draft := shot.Screen.Composer == agent.ComposerDraft && marked && ses.term.Adapter.DraftMatches(shot.Screen, ours.Command) == agent.MatchYes
 	switch {
-	case shot.Screen.State == agent.ScreenIdle && shot.Screen.Composer == agent.ComposerEmpty:
+	case shot.Screen.Free():
 		ses.marker.drop()
 		return out, nil
 	case open == "" && !draft:
@@ -92,7 +92,7 @@ func (ses *session) takeBack(ctx context.Context, limit time.Duration) *Trouble 
 		return trouble(EnterUncertain, EnterUnproven, "the command could not be taken back: %s", public(err))
 	}
 	_, err := ses.hold.Await(ctx, limit, func(s keyboard.Shot) bool {
-		return s.Screen.State == agent.ScreenIdle && s.Screen.Composer == agent.ComposerEmpty
+		return s.Screen.Free()
 	})
 	if err != nil {
 		return trouble(TextInjected, ComposerDrift, "the composer did not become empty: %s", public(err))

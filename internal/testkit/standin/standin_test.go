@@ -26,7 +26,7 @@ type pane struct {
 func start(t *testing.T, s *Setup, args ...string) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("tmux is not installed")
+		t.Fatal("tmux is not installed; install it (for example: sudo apt-get install tmux)")
 	}
 	p := &pane{t: t, sock: filepath.Join(t.TempDir(), "tmux"), Setup: s}
 	p.tmux("-f", "/dev/null", "new-session", "-d", "-s", "s", "-x", "100", "-y", "30", s.Command(args...))

@@ -186,7 +186,7 @@ func (s *Service) stillIdle(ctx context.Context, sub submission, server tmux.Ser
 		return err
 	}
 	screen := sub.term.Adapter.Screen(c)
-	if screen.State != agent.ScreenIdle || screen.Composer != agent.ComposerEmpty {
+	if !screen.Free() {
 		return fault.New(turn.CodeTerminal, op, "%s changed at the last moment (%s, composer %s)", sub.term.ID, screen.State, screen.Composer).
 			WithHint("nothing was typed; call agent_knock_knock_list again")
 	}

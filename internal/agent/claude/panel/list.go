@@ -84,7 +84,7 @@ func read(c tmux.Capture) (list, bool) {
 			}
 			l.rows = append(l.rows, r)
 		} else if m := effortRow.FindStringSubmatch(line); m != nil {
-			l.effort = slug(m[1])
+			l.effort = agent.LabelID(m[1])
 		} else if m := noEffortRow.FindStringSubmatch(line); m != nil {
 			l.effort, without = agent.NoEffort, m[1]
 		} else if m := continuedRow.FindStringSubmatch(line); m != nil && len(l.rows) > 0 && l.effort == "" {
@@ -104,7 +104,7 @@ func modelID(label string) string {
 	if m := adviceMark.FindStringSubmatch(label); m != nil {
 		label = m[1]
 	}
-	return slug(label)
+	return agent.LabelID(label)
 }
 
 // Shown names the panel that has the focus, "" for none.
@@ -125,27 +125,6 @@ func visible(lines []string) (out []string) {
 	return out
 }
 
-func free(s agent.Screen) bool {
-	return s.State == agent.ScreenIdle && s.Composer == agent.ComposerEmpty
-}
-
-func slug(label string) string {
-	var b strings.Builder
-	gap := false
-	for _, r := range strings.ToLower(label) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == ':' || r == '/' || r == '+' {
-			if gap && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			b.WriteRune(r)
-			gap = false
-			continue
-		}
-		gap = true
-	}
-	return b.String()
-}
-
 // Close leaves a panel with one Escape.
 type Close struct{ pressed bool }
 
@@ -155,7 +134,7 @@ func (p *Close) Begin(tmux.Capture) {}
 // Next never asks for Escape on the free composer, where two of them would open another
 // view.
 func (p *Close) Next(c tmux.Capture, s agent.Screen) agent.Step {
-	if free(s) {
+	if s.Free() {
 		return agent.Done()
 	}
 	if _, ok := open(c); !ok || p.pressed {

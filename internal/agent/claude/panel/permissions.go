@@ -9,7 +9,7 @@ import (
 // none of them.
 func mode(c tmux.Capture, s agent.Screen) int {
 	lines := visible(c.Lines)
-	if !free(s) || len(lines) < 2 || !rule.MatchString(lines[len(lines)-2]) {
+	if !s.Free() || len(lines) < 2 || !rule.MatchString(lines[len(lines)-2]) {
 		return -1
 	}
 	for i, m := range modes {

@@ -170,32 +170,9 @@ func Shown(c tmux.Capture) string {
 	return string(l.kind)
 }
 
-// free reports whether the composer has the focus and is empty.
-func free(s agent.Screen) bool {
-	return s.State == agent.ScreenIdle && s.Composer == agent.ComposerEmpty
-}
-
-// slug is the id that a label gets: what a command line or a configuration calls it.
-func slug(label string) string {
-	var b strings.Builder
-	gap := false
-	for _, r := range strings.ToLower(label) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == ':' || r == '/' || r == '+' {
-			if gap && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			b.WriteRune(r)
-			gap = false
-			continue
-		}
-		gap = true
-	}
-	return b.String()
-}
-
 func effortID(label string) string {
 	if id, ok := effortNames[label]; ok {
 		return id
 	}
-	return slug(label)
+	return agent.LabelID(label)
 }

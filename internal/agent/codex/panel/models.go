@@ -47,7 +47,7 @@ func (p *Catalogue) Next(c tmux.Capture, s agent.Screen) agent.Step {
 	}
 	l, ok := read(c)
 	switch {
-	case !ok && p.phase == inEfforts && free(s):
+	case !ok && p.phase == inEfforts && s.Free():
 		return agent.Fail("the row did not open a list of efforts")
 	case !ok:
 		return agent.Wait()
@@ -57,7 +57,7 @@ func (p *Catalogue) Next(c tmux.Capture, s agent.Screen) agent.Step {
 		return agent.Wait()
 	}
 	at := l.at()
-	id := slug(at.label)
+	id := agent.LabelID(at.label)
 	for _, m := range p.seen {
 		if m.Label == at.label { // once round
 			p.phase = leaving

@@ -159,7 +159,7 @@ func (s *simulator) rows() (rows []string, cursor int, session bool) {
 	switch s.open {
 	case models:
 		for i, l := range s.labels {
-			if s.current.Model == slug(l) {
+			if s.current.Model == agent.LabelID(l) {
 				l += " (current)"
 			}
 			if i < 9 {
@@ -173,14 +173,14 @@ func (s *simulator) rows() (rows []string, cursor int, session bool) {
 	case efforts:
 		base, more := s.split()
 		for i, l := range base {
-			if s.current.Model == slug(s.labels[s.in]) && s.current.Effort == effortID(l) {
+			if s.current.Model == agent.LabelID(s.labels[s.in]) && s.current.Effort == effortID(l) {
 				l += " (current)"
 			}
 			rows = append(rows, fmt.Sprintf("%d. %s%s", i+1, l, text))
 		}
 		if len(more) > 0 {
 			label := "More reasoning…"
-			if s.current.Model == slug(s.labels[s.in]) && (s.current.Effort == "max" || s.current.Effort == "ultra") {
+			if s.current.Model == agent.LabelID(s.labels[s.in]) && (s.current.Effort == "max" || s.current.Effort == "ultra") {
 				label += " (current)"
 			}
 			rows = append(rows, fmt.Sprintf("%d. %s  %s cost more", len(rows)+1, label, strings.Join(more, " and ")))
@@ -189,7 +189,7 @@ func (s *simulator) rows() (rows []string, cursor int, session bool) {
 	}
 	_, more := s.split()
 	for i, l := range more {
-		if s.current.Model == slug(s.labels[s.in]) && s.current.Effort == effortID(l) {
+		if s.current.Model == agent.LabelID(s.labels[s.in]) && s.current.Effort == effortID(l) {
 			l += " (current)"
 		}
 		rows = append(rows, fmt.Sprintf("%d. %s%s", i+1, l, text))
@@ -266,9 +266,9 @@ func (s *simulator) press(rt *rapid.T, k tmux.Key) {
 	case k == tmux.Enter && s.open == efforts && s.sub == len(base):
 		s.open, s.sub = advanced, 0
 	case k == tmux.Char('s') && s.open == efforts && s.sub < len(base):
-		s.open, s.current = "", agent.Setting{Model: slug(s.labels[s.in]), Effort: effortID(base[s.sub])}
+		s.open, s.current = "", agent.Setting{Model: agent.LabelID(s.labels[s.in]), Effort: effortID(base[s.sub])}
 	case k == tmux.Char('s') && s.open == advanced:
-		s.open, s.current = "", agent.Setting{Model: slug(s.labels[s.in]), Effort: effortID(more[s.sub])}
+		s.open, s.current = "", agent.Setting{Model: agent.LabelID(s.labels[s.in]), Effort: effortID(more[s.sub])}
 	default:
 		rt.Fatalf("the key %s in the %s", k, s.open)
 	}
@@ -314,7 +314,7 @@ func drawn(rt *rapid.T) *simulator {
 	}
 	if i := rapid.IntRange(-1, len(s.labels)-1).Draw(rt, "current"); i >= 0 {
 		e := rapid.SampledFrom(s.efforts[i]).Draw(rt, "effort")
-		s.current, s.at = agent.Setting{Model: slug(s.labels[i]), Effort: effortID(e)}, i
+		s.current, s.at = agent.Setting{Model: agent.LabelID(s.labels[i]), Effort: effortID(e)}, i
 	}
 	return s
 }

@@ -46,7 +46,7 @@ func permissionsOf(l list) (out agent.Permissions) {
 	return out
 }
 
-func permissionID(label string) string { return strings.ReplaceAll(slug(label), "-", "_") }
+func permissionID(label string) string { return strings.ReplaceAll(agent.LabelID(label), "-", "_") }
 
 // ChoosePermission chooses one mode.
 type ChoosePermission struct {

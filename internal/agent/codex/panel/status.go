@@ -27,7 +27,7 @@ func (p *Status) Status() agent.StatusPanel { return p.panel }
 // Next is done when a card that was not there before is the end of the conversation, with
 // the composer free below it, in two looks.
 func (p *Status) Next(c tmux.Capture, s agent.Screen) agent.Step {
-	if !free(s) {
+	if !s.Free() {
 		return agent.Wait()
 	}
 	fields, ok := freshStatus(p.before, conversation(c))
@@ -55,7 +55,7 @@ func (p *Status) Setting() agent.Setting {
 			continue
 		}
 		if m := statusModel.FindStringSubmatch(f.Value); m != nil {
-			return agent.Setting{Model: slug(m[1]), Effort: m[2]}
+			return agent.Setting{Model: agent.LabelID(m[1]), Effort: m[2]}
 		}
 	}
 	return agent.Setting{}

@@ -43,7 +43,7 @@ func (p *Close) Begin(tmux.Capture) {}
 // Next asks for one Escape per picker. It never asks for one on the free composer, where
 // two of them would open another view.
 func (p *Close) Next(c tmux.Capture, s agent.Screen) agent.Step {
-	if free(s) {
+	if s.Free() {
 		return agent.Done()
 	}
 	l, ok := read(c)
