@@ -78,12 +78,12 @@ func testTools(effects string) *toolkit.Registry {
 		Input: json.RawMessage(millisSchema)},
 		func(ctx context.Context, call toolkit.Call, in millis) (any, error) {
 			toolkit.Committed(ctx)
-			pause(in.MS)
 			f, err := os.OpenFile(effects, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 			if err != nil {
 				return nil, err
 			}
 			defer f.Close()
+			pause(in.MS)
 			if _, err := fmt.Fprintln(f, call.ID); err != nil {
 				return nil, err
 			}

@@ -188,9 +188,10 @@ func TestAHostThatStopsReadingCannotHoldTheEnd(t *testing.T) {
 func TestAClosedStdoutEndsTheSession(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "effects")
 	c := startChild(t, path, true)
-	c.raw(handshake)
+	c.raw(handshake + toolCall("1", "slow", `{"ms":300}`))
+	awaitFile(t, path)
 	c.closeStdout()
-	c.raw(toolCall("1", "slow", `{"ms":300}`) + ping("2"))
+	c.raw(ping("2"))
 	if code := c.exit(); code != 1 { // with stdin still open
 		t.Errorf("exit code %d, want 1; stderr: %s", code, c.stderr)
 	}

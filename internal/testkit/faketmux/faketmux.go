@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 )
 
@@ -184,7 +185,7 @@ func (s *Server) Run(spec Spec) *Pane {
 	s.tb.Helper()
 	argv := spec.Argv
 	if len(argv) == 0 {
-		argv = []string{"cat"}
+		argv = []string{"cat", "-"} // two words: tmux gives a single one to a shell
 	}
 	args := []string{"new-session", "-d", "-x", strconv.Itoa(orElse(spec.Width, 120)), "-y", strconv.Itoa(orElse(spec.Height, 40))}
 	if spec.Name != "" {
@@ -207,7 +208,35 @@ func (s *Server) Run(spec Spec) *Pane {
 	s.mu.Lock()
 	s.pid, _ = strconv.Atoi(f[2])
 	s.mu.Unlock()
+	p.awaitExec()
 	return p
+}
+
+// awaitExec waits until the pane's process is the program it was started for. Until then
+// it is a copy of the server, and for an instant of its exec it has no arguments at all.
+func (p *Pane) awaitExec() {
+	server := cmdline(p.Server.PID())
+	for end := time.Now().Add(Patience); time.Now().Before(end); {
+		if now := cmdline(p.PID); now != server && (now != "" || p.ended()) {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+	p.Server.tb.Fatalf("pane %s still runs no program of its own", p.ID)
+}
+
+// ended reports that the process is gone or waits to be reaped.
+func (p *Pane) ended() bool {
+	now, err := procinfo.Read(p.PID)
+	return err != nil || now.Zombie()
+}
+
+func cmdline(pid int) string {
+	p, err := procinfo.Read(pid)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(p.Args, "\x00")
 }
 
 func orElse[T comparable](v, def T) T {
