@@ -50,6 +50,10 @@ func (m monitors) Entered(ctx context.Context, id ids.TurnID, at time.Time) erro
 	return m.s.Entered(ctx, id, at)
 }
 
+func (m monitors) Answered(ctx context.Context, id ids.TurnID, fingerprint string) error {
+	return m.s.Answered(ctx, id, fingerprint)
+}
+
 func (m monitors) Forget(id ids.TurnID) { m.s.Forget(ids.SubjectID(id)) }
 
 // callbackWorker lets the pump deliver without knowing gRPC. A Profile that is not the one

@@ -34,6 +34,8 @@ type facts struct {
 	prompt       string // fingerprint of the open prompt, "" for none
 	promptSource string
 	answeredAt   time.Time // when the agent's server said last that its request was answered
+	takenPrompt  string    // the prompt that somebody answered and saw gone last
+	takenAt      time.Time // when that was heard
 	glimpse      string    // fingerprint of an unknown dialog that one look has shown
 
 	activity   turn.Observation // the last one of records that was passed on
@@ -113,6 +115,20 @@ func (f *facts) admitPrompt(o turn.Observation) bool {
 	}
 	f.prompt, f.promptSource = o.Prompt.Fingerprint, o.Source
 	return true
+}
+
+// taken notes that a prompt was answered and is gone: the same one again is news.
+func (f *facts) taken(fingerprint string, now time.Time) {
+	f.takenPrompt, f.takenAt = fingerprint, now
+	if f.prompt == fingerprint {
+		f.prompt, f.promptSource = "", ""
+	}
+}
+
+// outdated reports whether a look that began at the given time may show an answered prompt
+// as it was before the answer.
+func (f *facts) outdated(p *turn.Prompt, begun time.Time) bool {
+	return p != nil && p.Fingerprint == f.takenPrompt && !begun.After(f.takenAt)
 }
 
 // watched reports whether the screen may say anything now. Before Enter the pane belongs

@@ -39,6 +39,22 @@ func TestAHalfDrawnScreenIsNoDialog(t *testing.T) { // spec part 8.6
 	}
 }
 
+func TestALookThatBeganBeforeAnAnswerMayShowWhatWasAnswered(t *testing.T) {
+	now := time.Unix(1, 0)
+	f := &facts{armed: true, accepted: true}
+	s := shown(turn.PromptApproval, "a")
+	if told(f, s, now) != 1 {
+		t.Fatal("the prompt was not told")
+	}
+	f.taken("a", now.Add(time.Second))
+	if !f.outdated(s.Prompt, now.Add(time.Second)) || f.outdated(s.Prompt, now.Add(time.Second+1)) || f.outdated(nil, now) {
+		t.Error("only a look that began after the answer is about a new question")
+	}
+	if f.outdated(shown(turn.PromptApproval, "b").Prompt, now) {
+		t.Error("another prompt is not the answered one")
+	}
+}
+
 func TestADialogThatItsServerClosedIsNotTakenForANewOne(t *testing.T) { // spec case 50
 	now := time.Unix(1, 0)
 	f := &facts{armed: true, accepted: true}

@@ -21,12 +21,17 @@ func (w *watch) look(ctx context.Context) (news bool, err error) {
 	if !f.watched() {
 		return false, nil
 	}
+	begun := w.Clock.Now()
 	c, s, err := w.capture(ctx)
 	if err != nil {
 		return false, w.blind(ctx, err)
 	}
 	now := w.Clock.Now()
 	w.mu.Lock()
+	if w.facts.outdated(s.Prompt, begun) {
+		w.mu.Unlock()
+		return true, nil // the next look is soon
+	}
 	w.facts.blind = 0
 	seen := w.facts.seen(s, digest(c), now)
 	w.mu.Unlock()

@@ -68,6 +68,8 @@ type Config struct {
 	Exit func(turn.Incarnation) (gone <-chan struct{}, stop func(), err error)
 	// Entered receives when Enter was pressed, if the Spec did not know it.
 	Entered <-chan time.Time
+	// Answered receives the fingerprint of a prompt that was answered and then seen gone.
+	Answered <-chan string
 	// Beat is called whenever the loop has made progress, at least every beatMax plus twice
 	// captureLimit.
 	Beat func()
@@ -187,6 +189,11 @@ func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, end
 			entered = nil // Enter is pressed once
 			w.mu.Lock()
 			w.facts.enteredAt = at
+			w.mu.Unlock()
+			pace.news()
+		case fp := <-w.Answered:
+			w.mu.Lock()
+			w.facts.taken(fp, w.Clock.Now())
 			w.mu.Unlock()
 			pace.news()
 		case <-w.wake:

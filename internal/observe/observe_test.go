@@ -107,6 +107,7 @@ type run struct {
 	*script
 	t       *testing.T
 	entered chan time.Time
+	answers chan string
 	gone    chan struct{}
 	cancel  context.CancelFunc
 	done    chan error
@@ -116,7 +117,7 @@ type run struct {
 }
 
 func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
-	r := &run{script: s, t: t, entered: make(chan time.Time, 1), gone: make(chan struct{}), done: make(chan error, 1)}
+	r := &run{script: s, t: t, entered: make(chan time.Time, 1), answers: make(chan string, 1), gone: make(chan struct{}), done: make(chan error, 1)}
 	spec := observe.Spec{
 		Ref:    agent.Ref{Endpoint: turn.Endpoint{PaneID: "%1", PanePID: 7}, Process: turn.Incarnation{PID: 8, Birth: "1@x"}},
 		Pasted: "do it", EnteredAt: time.Now(),
@@ -127,7 +128,7 @@ func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.cancel = cancel
 	c := observe.Config{
-		Screen: s, Entered: r.entered, Beat: func() { r.beats++ },
+		Screen: s, Entered: r.entered, Answered: r.answers, Beat: func() { r.beats++ },
 		Exit: func(turn.Incarnation) (<-chan struct{}, func(), error) { return r.gone, func() {}, nil },
 	}
 	go func() {
@@ -200,6 +201,23 @@ func TestAPromptIsReportedOncePerFingerprintAndWhenItIsGone(t *testing.T) {
 		r.show("approval B") // the same question, asked again
 		r.pass(time.Minute)
 		r.want("prompt A", "prompt B", "prompt_cleared", "prompt B")
+		r.end()
+	})
+}
+
+// A person or an agent that asks the same within one look would otherwise never be heard.
+func TestAnAnsweredPromptThatComesBackBetweenTwoLooksIsTold(t *testing.T) { // spec part 8.6
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted = true })
+		r.show("approval A")
+		r.pass(time.Minute)
+		r.want("prompt A")
+		r.answers <- "A" // no look sees the screen between the two
+		r.pass(3 * time.Second)
+		r.want("prompt A", "prompt A")
+		r.answers <- "B" // of another prompt than the one that is open
+		r.pass(time.Minute)
+		r.want("prompt A", "prompt A")
 		r.end()
 	})
 }

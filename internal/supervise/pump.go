@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/wire"
@@ -90,6 +91,7 @@ func (w *watch) guard(m *wire.Monitor, read <-chan error, applied chan error) er
 // nothing more is to be watched: a final observation is stored, or nobody wants to hear.
 func (w *watch) apply(m *wire.Monitor, queue <-chan wire.Event) error {
 	for e := range queue {
+		crashpoint.Of(crashpoint.Observed, string(e.Observation.Kind))
 		err := w.store(e.Observation)
 		if fault.Is(err, fault.NotFound) {
 			return nil
@@ -97,11 +99,13 @@ func (w *watch) apply(m *wire.Monitor, queue <-chan wire.Event) error {
 		if err != nil {
 			return err
 		}
+		crashpoint.Of(crashpoint.ObserveStored, string(e.Observation.Kind))
 		w.learn(e.Observation)
 		if err := m.Acknowledge(w.ctx, e.Number); err != nil && w.ctx.Err() == nil {
 			// A monitor that is not told waits; if it is dead, its stream says so.
 			w.sup.log.Debug("observation not acknowledged", "subject", string(w.subject), "number", e.Number, "error", err)
 		}
+		crashpoint.Of(crashpoint.ObserveAcked, string(e.Observation.Kind))
 		if e.Observation.Kind.Final() {
 			return nil
 		}

@@ -167,6 +167,18 @@ func (s *Supervisor) Entered(ctx context.Context, turnID ids.TurnID, at time.Tim
 	return w.entered(ctx, at)
 }
 
+// Answered tells the Turn's monitor that a prompt was answered and then seen gone: the same
+// prompt again is another question, and may come back before the monitor looks.
+func (s *Supervisor) Answered(ctx context.Context, turnID ids.TurnID, fingerprint string) error {
+	s.mu.Lock()
+	w := s.watches[ids.SubjectID(turnID)]
+	s.mu.Unlock()
+	if w == nil {
+		return fault.New(fault.NotFound, "supervise.answered", "no monitor watches %s", turnID)
+	}
+	return w.answered(ctx, fingerprint)
+}
+
 // Forget ends the subject's monitor and does not wait for that. Forgetting what is not
 // watched is no error.
 func (s *Supervisor) Forget(subject ids.SubjectID) {

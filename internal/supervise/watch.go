@@ -55,6 +55,20 @@ func (w *watch) entered(ctx context.Context, at time.Time) error {
 	return m.MarkEntered(ctx, at)
 }
 
+// answered: a monitor that starts later must not take the prompt for one that is told.
+func (w *watch) answered(ctx context.Context, fingerprint string) error {
+	w.mu.Lock()
+	if w.spec.OpenPrompt == fingerprint {
+		w.spec.OpenPrompt = ""
+	}
+	m := w.monitor
+	w.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	return m.MarkAnswered(ctx, fingerprint)
+}
+
 // waitArmed waits for an armed monitor. A failure that another start will not mend is
 // returned at once.
 func (w *watch) waitArmed(ctx context.Context) error {

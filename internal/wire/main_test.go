@@ -101,6 +101,8 @@ func watch(ctx context.Context, spec wire.MonitorSpec, feed *wire.Feed) error {
 	case "entered":
 		at := <-feed.Entered()
 		return feed.Emit(turn.Observation{Kind: turn.ObsCompleted, At: at})
+	case "answered":
+		return feed.Emit(turn.Observation{Kind: turn.ObsCompleted, Detail: <-feed.Answered()})
 	case "ends-early":
 		return nil
 	case "stuck": // no Beat

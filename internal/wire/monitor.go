@@ -129,6 +129,14 @@ func (m *Monitor) MarkEntered(ctx context.Context, at time.Time) error {
 	})
 }
 
+// MarkAnswered tells the monitor that a prompt was answered and then seen gone.
+func (m *Monitor) MarkAnswered(ctx context.Context, fingerprint string) error {
+	return m.call(ctx, "wire.monitor.mark_answered", func(ctx context.Context) error {
+		_, err := m.client.MarkAnswered(ctx, &monitorv1.MarkAnsweredRequest{PromptFingerprint: fingerprint})
+		return err
+	})
+}
+
 // Stop ends the watch and the process, in order when it listens, within StopLimit.
 func (m *Monitor) Stop() {
 	m.cancelStream()

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	monitorv1 "github.com/agent-knock-knock/akk/proto/akk/monitor/v1"
@@ -20,12 +21,16 @@ import (
 // staleAfter is how long a monitor's loop may go without a Beat before it is unhealthy.
 const staleAfter = 12 * time.Second
 
+// maxFingerprint bounds the fingerprint of a prompt, which is a hash.
+const maxFingerprint = 256
+
 // Feed is what a running watch sends into.
 type Feed struct {
 	ctx     context.Context
 	out     chan *monitorv1.WatchResponse
 	slots   chan struct{} // one per observation that is not acknowledged
 	entered chan time.Time
+	gone    chan string  // the newest answered prompt that the watch has not taken yet
 	beat    atomic.Int64 // UnixNano of the last Beat
 	waiting atomic.Int32 // Emits that wait for the Bridge
 
@@ -40,7 +45,7 @@ type Feed struct {
 func newFeed(ctx context.Context) *Feed {
 	f := &Feed{
 		ctx: ctx, out: make(chan *monitorv1.WatchResponse, maxUnacked+1),
-		slots: make(chan struct{}, maxUnacked), entered: make(chan time.Time, 1),
+		slots: make(chan struct{}, maxUnacked), entered: make(chan time.Time, 1), gone: make(chan string, 1),
 	}
 	f.Beat()
 	return f
@@ -57,6 +62,24 @@ func (f *Feed) fresh() bool {
 // Entered receives when Enter was pressed, if that was not known at the start.
 func (f *Feed) Entered() <-chan time.Time { return f.entered }
 
+// Answered receives the fingerprint of a prompt that was answered and then seen gone.
+func (f *Feed) Answered() <-chan string { return f.gone }
+
+// answered keeps the newest: one prompt is open at a time, so an older one is over anyway.
+func (f *Feed) answered(fingerprint string) {
+	for {
+		select {
+		case f.gone <- fingerprint:
+			return
+		default:
+		}
+		select {
+		case <-f.gone:
+		default:
+		}
+	}
+}
+
 // Emit sends an observation. [turn.ObsArmed] must be the first and is not numbered. Emit
 // waits while too many observations are not acknowledged; it fails when the watch ends.
 func (f *Feed) Emit(o turn.Observation) error {
@@ -71,6 +94,7 @@ func (f *Feed) Emit(o turn.Observation) error {
 		}
 		return nil
 	}
+	crashpoint.Of(crashpoint.MonitorSaw, string(o.Kind))
 	f.waiting.Add(1)
 	defer f.waiting.Add(-1)
 	select {
@@ -264,6 +288,18 @@ func (m *monitorServer) MarkEntered(_ context.Context, r *monitorv1.MarkEnteredR
 	default: // Enter is pressed once
 	}
 	return &monitorv1.MarkEnteredResponse{}, nil
+}
+
+func (m *monitorServer) MarkAnswered(_ context.Context, r *monitorv1.MarkAnsweredRequest) (*monitorv1.MarkAnsweredResponse, error) {
+	f, err := m.current()
+	if err != nil {
+		return nil, err
+	}
+	if fp := r.GetPromptFingerprint(); fp == "" || len(fp) > maxFingerprint {
+		return nil, status.Error(codes.InvalidArgument, "prompt_fingerprint is missing or too long")
+	}
+	f.answered(r.GetPromptFingerprint())
+	return &monitorv1.MarkAnsweredResponse{}, nil
 }
 
 func (m *monitorServer) current() (*Feed, error) {

@@ -105,6 +105,20 @@ func TestAMonitorHearsWhenEnterWasPressed(t *testing.T) {
 	}
 }
 
+func TestAMonitorHearsWhichPromptWasAnswered(t *testing.T) {
+	m := startMonitor(t, options(t, "monitor"), "answered")
+	next(t, m, wire.EventArmed)
+	if err := m.MarkAnswered(t.Context(), ""); err == nil {
+		t.Error("an answer to no prompt was taken")
+	}
+	if err := m.MarkAnswered(t.Context(), "fp-1"); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(t, m, wire.EventObservation); e.Observation.Detail != "fp-1" {
+		t.Errorf("the monitor heard %q", e.Observation.Detail)
+	}
+}
+
 func TestAWatchThatEndsBeforeItsTurnIsAnError(t *testing.T) {
 	m := startMonitor(t, options(t, "monitor"), "ends-early")
 	next(t, m, wire.EventArmed)

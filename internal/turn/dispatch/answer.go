@@ -353,6 +353,9 @@ func (s *Service) seeTaken(ctx context.Context, a answering, hold *keyboard.Hold
 		return
 	}
 	out.turn = t
+	if err := s.Monitors.Answered(ctx, t.ID, fp); err != nil { // at worst the monitor sees it by itself
+		s.Log.Debug("a monitor was not told of an answer", "turn", t.ID, "err", err)
+	}
 }
 
 // left reports whether a look proves that a prompt is gone. A screen that is not

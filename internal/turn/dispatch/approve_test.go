@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +87,9 @@ func TestAReviewedPromptIsApprovedByOneKey(t *testing.T) { // spec part 2.16, ca
 	r.pressed("y")
 	if n := len(deliveries(t, r)); n != 1 {
 		t.Errorf("the Host hears %d callbacks", n)
+	}
+	if !slices.Equal(r.monitors.answered, []string{"a"}) {
+		t.Errorf("the monitor heard of %q", r.monitors.answered)
 	}
 }
 

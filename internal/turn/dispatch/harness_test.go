@@ -111,6 +111,7 @@ type monitors struct {
 	watched   map[ids.TurnID]int
 	onWatch   func(dispatch.Watch)
 	onEntered func()
+	answered  []string // fingerprints
 }
 
 func (m *monitors) Watch(_ context.Context, w dispatch.Watch) error {
@@ -127,6 +128,13 @@ func (m *monitors) Entered(context.Context, ids.TurnID, time.Time) error {
 	if m.onEntered != nil {
 		m.onEntered()
 	}
+	return nil
+}
+
+func (m *monitors) Answered(_ context.Context, _ ids.TurnID, fingerprint string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.answered = append(m.answered, fingerprint)
 	return nil
 }
 

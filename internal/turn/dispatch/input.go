@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/procinfo"
@@ -29,6 +30,7 @@ func (s *Service) submit(ctx context.Context, sub submission) (turn.Turn, error)
 	if err := s.arm(ctx, sub); err != nil {
 		return s.abort(ctx, sub, err)
 	}
+	crashpoint.At(crashpoint.SendArmed)
 	inputCtx, cancel := context.WithTimeout(ctx, inputLimit)
 	defer cancel()
 	if !sub.locked {
@@ -41,6 +43,7 @@ func (s *Service) submit(ctx context.Context, sub submission) (turn.Turn, error)
 	if err := s.proveAgain(inputCtx, sub); err != nil {
 		return s.abort(ctx, sub, err)
 	}
+	crashpoint.At(crashpoint.SendProved)
 	if sub.turn.Channel == turn.ChannelCodexSocket {
 		return s.submitOverSocket(ctx, inputCtx, sub)
 	}
@@ -124,6 +127,7 @@ func (s *Service) submitByKeyboard(ctx, inputCtx context.Context, sub submission
 	if _, err := s.record(ctx, sub, turn.Inject); err != nil {
 		return s.abort(ctx, sub, err)
 	}
+	crashpoint.At(crashpoint.SendInjecting)
 	server, target := tmux.At(sub.term.Pane.Socket), sub.term.Pane.Target()
 	if err := s.stillIdle(inputCtx, sub, server); err != nil {
 		return s.abort(ctx, sub, err)
@@ -134,6 +138,7 @@ func (s *Service) submitByKeyboard(ctx, inputCtx context.Context, sub submission
 		}
 		return s.uncertain(ctx, sub, "tmux did not confirm the paste", err)
 	}
+	crashpoint.At(crashpoint.SendPasted)
 	err := s.proveDraft(inputCtx, sub, server)
 	if err == nil {
 		err = sameProcess(sub)
@@ -141,16 +146,19 @@ func (s *Service) submitByKeyboard(ctx, inputCtx context.Context, sub submission
 	if err != nil {
 		return s.uncertain(ctx, sub, "the text was pasted and Enter was not pressed", err)
 	}
+	crashpoint.At(crashpoint.SendDrafted)
 	if err := server.Key(inputCtx, target, tmux.Enter); err != nil {
 		if fault.Is(err, tmux.CodeInputNotSent) {
 			return s.uncertain(ctx, sub, "the text was pasted and Enter was not pressed", err)
 		}
 		return s.uncertain(ctx, sub, "tmux did not confirm Enter", err)
 	}
+	crashpoint.At(crashpoint.SendEntered)
 	t, err := s.record(ctx, sub, turn.Enter)
 	if err != nil {
 		return s.uncertain(ctx, sub, "Enter was pressed and could not be recorded", err)
 	}
+	crashpoint.At(crashpoint.SendSent)
 	// From now on the monitor may prove that the request still is a draft. Without word
 	// from us it only cannot prove that; acceptance it sees anyway.
 	if err := s.Monitors.Entered(inputCtx, t.ID, t.EnteredAt); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -82,11 +83,13 @@ func (s *Service) Send(ctx context.Context, in SendInput) (SendResult, error) {
 	if err := discover.Ready(term); err != nil {
 		return SendResult{}, s.nameHolder(ctx, term, err)
 	}
+	crashpoint.At(crashpoint.SendReserve)
 	sub, err := s.reserve(ctx, in, term)
 	defer sub.end()
 	if err != nil {
 		return SendResult{}, err
 	}
+	crashpoint.At(crashpoint.SendReserved)
 	if in.Reserved != nil {
 		in.Reserved()
 	}

@@ -39,6 +39,8 @@ type Monitors interface {
 	Watch(ctx context.Context, w Watch) error
 	// Entered tells the monitor when Enter was pressed.
 	Entered(ctx context.Context, id ids.TurnID, at time.Time) error
+	// Answered tells the monitor that a prompt was answered and then seen gone.
+	Answered(ctx context.Context, id ids.TurnID, fingerprint string) error
 	// Forget ends it. It does not wait.
 	Forget(id ids.TurnID)
 }

@@ -650,6 +650,86 @@ func (*MarkEnteredResponse) Descriptor() ([]byte, []int) {
 	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{10}
 }
 
+type MarkAnsweredRequest struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	PromptFingerprint string                 `protobuf:"bytes,1,opt,name=prompt_fingerprint,json=promptFingerprint,proto3" json:"prompt_fingerprint,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *MarkAnsweredRequest) Reset() {
+	*x = MarkAnsweredRequest{}
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkAnsweredRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkAnsweredRequest) ProtoMessage() {}
+
+func (x *MarkAnsweredRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkAnsweredRequest.ProtoReflect.Descriptor instead.
+func (*MarkAnsweredRequest) Descriptor() ([]byte, []int) {
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *MarkAnsweredRequest) GetPromptFingerprint() string {
+	if x != nil {
+		return x.PromptFingerprint
+	}
+	return ""
+}
+
+type MarkAnsweredResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MarkAnsweredResponse) Reset() {
+	*x = MarkAnsweredResponse{}
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MarkAnsweredResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MarkAnsweredResponse) ProtoMessage() {}
+
+func (x *MarkAnsweredResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MarkAnsweredResponse.ProtoReflect.Descriptor instead.
+func (*MarkAnsweredResponse) Descriptor() ([]byte, []int) {
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{12}
+}
+
 type AgentRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Endpoint      *Endpoint              `protobuf:"bytes,1,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
@@ -662,7 +742,7 @@ type AgentRef struct {
 
 func (x *AgentRef) Reset() {
 	*x = AgentRef{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[11]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +754,7 @@ func (x *AgentRef) String() string {
 func (*AgentRef) ProtoMessage() {}
 
 func (x *AgentRef) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[11]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +767,7 @@ func (x *AgentRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentRef.ProtoReflect.Descriptor instead.
 func (*AgentRef) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{11}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AgentRef) GetEndpoint() *Endpoint {
@@ -731,7 +811,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[12]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +823,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[12]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +836,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{12}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Endpoint) GetSocket() []byte {
@@ -804,7 +884,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[13]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +896,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[13]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +909,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{13}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Incarnation) GetPid() int64 {
@@ -858,7 +938,7 @@ type LogMark struct {
 
 func (x *LogMark) Reset() {
 	*x = LogMark{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[14]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +950,7 @@ func (x *LogMark) String() string {
 func (*LogMark) ProtoMessage() {}
 
 func (x *LogMark) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[14]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +963,7 @@ func (x *LogMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogMark.ProtoReflect.Descriptor instead.
 func (*LogMark) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{14}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogMark) GetPath() []byte {
@@ -930,7 +1010,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[15]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1022,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[15]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1035,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{15}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Anchor) GetAgent() string {
@@ -1034,7 +1114,7 @@ type Observation struct {
 
 func (x *Observation) Reset() {
 	*x = Observation{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[16]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1126,7 @@ func (x *Observation) String() string {
 func (*Observation) ProtoMessage() {}
 
 func (x *Observation) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[16]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1139,7 @@ func (x *Observation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observation.ProtoReflect.Descriptor instead.
 func (*Observation) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{16}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Observation) GetKind() string {
@@ -1166,7 +1246,7 @@ type Prompt struct {
 
 func (x *Prompt) Reset() {
 	*x = Prompt{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[17]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1258,7 @@ func (x *Prompt) String() string {
 func (*Prompt) ProtoMessage() {}
 
 func (x *Prompt) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[17]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1271,7 @@ func (x *Prompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prompt.ProtoReflect.Descriptor instead.
 func (*Prompt) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{17}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Prompt) GetKind() string {
@@ -1286,7 +1366,7 @@ type QuestionStep struct {
 
 func (x *QuestionStep) Reset() {
 	*x = QuestionStep{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1378,7 @@ func (x *QuestionStep) String() string {
 func (*QuestionStep) ProtoMessage() {}
 
 func (x *QuestionStep) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[18]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1391,7 @@ func (x *QuestionStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionStep.ProtoReflect.Descriptor instead.
 func (*QuestionStep) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{18}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *QuestionStep) GetId() string {
@@ -1373,7 +1453,7 @@ type PromptOption struct {
 
 func (x *PromptOption) Reset() {
 	*x = PromptOption{}
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[19]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1465,7 @@ func (x *PromptOption) String() string {
 func (*PromptOption) ProtoMessage() {}
 
 func (x *PromptOption) ProtoReflect() protoreflect.Message {
-	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[19]
+	mi := &file_akk_monitor_v1_monitor_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1478,7 @@ func (x *PromptOption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptOption.ProtoReflect.Descriptor instead.
 func (*PromptOption) Descriptor() ([]byte, []int) {
-	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{19}
+	return file_akk_monitor_v1_monitor_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PromptOption) GetLabel() string {
@@ -1501,7 +1581,10 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x12MarkEnteredRequest\x129\n" +
 	"\n" +
 	"entered_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tenteredAt\"\x15\n" +
-	"\x13MarkEnteredResponse\"\x9f\x01\n" +
+	"\x13MarkEnteredResponse\"D\n" +
+	"\x13MarkAnsweredRequest\x12-\n" +
+	"\x12prompt_fingerprint\x18\x01 \x01(\tR\x11promptFingerprint\"\x16\n" +
+	"\x14MarkAnsweredResponse\"\x9f\x01\n" +
 	"\bAgentRef\x124\n" +
 	"\bendpoint\x18\x01 \x01(\v2\x18.akk.monitor.v1.EndpointR\bendpoint\x125\n" +
 	"\aprocess\x18\x02 \x01(\v2\x1b.akk.monitor.v1.IncarnationR\aprocess\x12\x10\n" +
@@ -1583,12 +1666,13 @@ const file_akk_monitor_v1_monitor_proto_rawDesc = "" +
 	"\x02id\x18\x05 \x01(\tR\x02id\x12 \n" +
 	"\vdescription\x18\x06 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tfree_text\x18\a \x01(\bR\bfreeText\x12\x12\n" +
-	"\x04keys\x18\b \x03(\tR\x04keys2\xda\x02\n" +
+	"\x04keys\x18\b \x03(\tR\x04keys2\xb5\x03\n" +
 	"\x0eMonitorService\x12P\n" +
 	"\tConfigure\x12 .akk.monitor.v1.ConfigureRequest\x1a!.akk.monitor.v1.ConfigureResponse\x12F\n" +
 	"\x05Watch\x12\x1c.akk.monitor.v1.WatchRequest\x1a\x1d.akk.monitor.v1.WatchResponse0\x01\x12V\n" +
 	"\vAcknowledge\x12\".akk.monitor.v1.AcknowledgeRequest\x1a#.akk.monitor.v1.AcknowledgeResponse\x12V\n" +
-	"\vMarkEntered\x12\".akk.monitor.v1.MarkEnteredRequest\x1a#.akk.monitor.v1.MarkEnteredResponseBAZ?github.com/agent-knock-knock/akk/proto/akk/monitor/v1;monitorv1b\x06proto3"
+	"\vMarkEntered\x12\".akk.monitor.v1.MarkEnteredRequest\x1a#.akk.monitor.v1.MarkEnteredResponse\x12Y\n" +
+	"\fMarkAnswered\x12#.akk.monitor.v1.MarkAnsweredRequest\x1a$.akk.monitor.v1.MarkAnsweredResponseBAZ?github.com/agent-knock-knock/akk/proto/akk/monitor/v1;monitorv1b\x06proto3"
 
 var (
 	file_akk_monitor_v1_monitor_proto_rawDescOnce sync.Once
@@ -1602,7 +1686,7 @@ func file_akk_monitor_v1_monitor_proto_rawDescGZIP() []byte {
 	return file_akk_monitor_v1_monitor_proto_rawDescData
 }
 
-var file_akk_monitor_v1_monitor_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_akk_monitor_v1_monitor_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_akk_monitor_v1_monitor_proto_goTypes = []any{
 	(*ConfigureRequest)(nil),      // 0: akk.monitor.v1.ConfigureRequest
 	(*ConfigureResponse)(nil),     // 1: akk.monitor.v1.ConfigureResponse
@@ -1615,51 +1699,55 @@ var file_akk_monitor_v1_monitor_proto_goTypes = []any{
 	(*AcknowledgeResponse)(nil),   // 8: akk.monitor.v1.AcknowledgeResponse
 	(*MarkEnteredRequest)(nil),    // 9: akk.monitor.v1.MarkEnteredRequest
 	(*MarkEnteredResponse)(nil),   // 10: akk.monitor.v1.MarkEnteredResponse
-	(*AgentRef)(nil),              // 11: akk.monitor.v1.AgentRef
-	(*Endpoint)(nil),              // 12: akk.monitor.v1.Endpoint
-	(*Incarnation)(nil),           // 13: akk.monitor.v1.Incarnation
-	(*LogMark)(nil),               // 14: akk.monitor.v1.LogMark
-	(*Anchor)(nil),                // 15: akk.monitor.v1.Anchor
-	(*Observation)(nil),           // 16: akk.monitor.v1.Observation
-	(*Prompt)(nil),                // 17: akk.monitor.v1.Prompt
-	(*QuestionStep)(nil),          // 18: akk.monitor.v1.QuestionStep
-	(*PromptOption)(nil),          // 19: akk.monitor.v1.PromptOption
-	nil,                           // 20: akk.monitor.v1.Anchor.ExtraEntry
-	(*v1.Handoff)(nil),            // 21: akk.handoff.v1.Handoff
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*MarkAnsweredRequest)(nil),   // 11: akk.monitor.v1.MarkAnsweredRequest
+	(*MarkAnsweredResponse)(nil),  // 12: akk.monitor.v1.MarkAnsweredResponse
+	(*AgentRef)(nil),              // 13: akk.monitor.v1.AgentRef
+	(*Endpoint)(nil),              // 14: akk.monitor.v1.Endpoint
+	(*Incarnation)(nil),           // 15: akk.monitor.v1.Incarnation
+	(*LogMark)(nil),               // 16: akk.monitor.v1.LogMark
+	(*Anchor)(nil),                // 17: akk.monitor.v1.Anchor
+	(*Observation)(nil),           // 18: akk.monitor.v1.Observation
+	(*Prompt)(nil),                // 19: akk.monitor.v1.Prompt
+	(*QuestionStep)(nil),          // 20: akk.monitor.v1.QuestionStep
+	(*PromptOption)(nil),          // 21: akk.monitor.v1.PromptOption
+	nil,                           // 22: akk.monitor.v1.Anchor.ExtraEntry
+	(*v1.Handoff)(nil),            // 23: akk.handoff.v1.Handoff
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
 }
 var file_akk_monitor_v1_monitor_proto_depIdxs = []int32{
-	21, // 0: akk.monitor.v1.ConfigureRequest.handoff:type_name -> akk.handoff.v1.Handoff
-	11, // 1: akk.monitor.v1.WatchRequest.ref:type_name -> akk.monitor.v1.AgentRef
-	15, // 2: akk.monitor.v1.WatchRequest.anchor:type_name -> akk.monitor.v1.Anchor
-	22, // 3: akk.monitor.v1.WatchRequest.entered_at:type_name -> google.protobuf.Timestamp
+	23, // 0: akk.monitor.v1.ConfigureRequest.handoff:type_name -> akk.handoff.v1.Handoff
+	13, // 1: akk.monitor.v1.WatchRequest.ref:type_name -> akk.monitor.v1.AgentRef
+	17, // 2: akk.monitor.v1.WatchRequest.anchor:type_name -> akk.monitor.v1.Anchor
+	24, // 3: akk.monitor.v1.WatchRequest.entered_at:type_name -> google.protobuf.Timestamp
 	4,  // 4: akk.monitor.v1.WatchResponse.armed:type_name -> akk.monitor.v1.Armed
 	5,  // 5: akk.monitor.v1.WatchResponse.observation:type_name -> akk.monitor.v1.NumberedObservation
 	6,  // 6: akk.monitor.v1.WatchResponse.heartbeat:type_name -> akk.monitor.v1.Heartbeat
-	22, // 7: akk.monitor.v1.Armed.at:type_name -> google.protobuf.Timestamp
-	16, // 8: akk.monitor.v1.NumberedObservation.observation:type_name -> akk.monitor.v1.Observation
-	22, // 9: akk.monitor.v1.Heartbeat.at:type_name -> google.protobuf.Timestamp
-	22, // 10: akk.monitor.v1.MarkEnteredRequest.entered_at:type_name -> google.protobuf.Timestamp
-	12, // 11: akk.monitor.v1.AgentRef.endpoint:type_name -> akk.monitor.v1.Endpoint
-	13, // 12: akk.monitor.v1.AgentRef.process:type_name -> akk.monitor.v1.Incarnation
-	14, // 13: akk.monitor.v1.Anchor.log:type_name -> akk.monitor.v1.LogMark
-	14, // 14: akk.monitor.v1.Anchor.candidates:type_name -> akk.monitor.v1.LogMark
-	20, // 15: akk.monitor.v1.Anchor.extra:type_name -> akk.monitor.v1.Anchor.ExtraEntry
-	22, // 16: akk.monitor.v1.Observation.at:type_name -> google.protobuf.Timestamp
-	14, // 17: akk.monitor.v1.Observation.log:type_name -> akk.monitor.v1.LogMark
-	17, // 18: akk.monitor.v1.Observation.prompt:type_name -> akk.monitor.v1.Prompt
-	19, // 19: akk.monitor.v1.Prompt.options:type_name -> akk.monitor.v1.PromptOption
-	18, // 20: akk.monitor.v1.Prompt.step:type_name -> akk.monitor.v1.QuestionStep
+	24, // 7: akk.monitor.v1.Armed.at:type_name -> google.protobuf.Timestamp
+	18, // 8: akk.monitor.v1.NumberedObservation.observation:type_name -> akk.monitor.v1.Observation
+	24, // 9: akk.monitor.v1.Heartbeat.at:type_name -> google.protobuf.Timestamp
+	24, // 10: akk.monitor.v1.MarkEnteredRequest.entered_at:type_name -> google.protobuf.Timestamp
+	14, // 11: akk.monitor.v1.AgentRef.endpoint:type_name -> akk.monitor.v1.Endpoint
+	15, // 12: akk.monitor.v1.AgentRef.process:type_name -> akk.monitor.v1.Incarnation
+	16, // 13: akk.monitor.v1.Anchor.log:type_name -> akk.monitor.v1.LogMark
+	16, // 14: akk.monitor.v1.Anchor.candidates:type_name -> akk.monitor.v1.LogMark
+	22, // 15: akk.monitor.v1.Anchor.extra:type_name -> akk.monitor.v1.Anchor.ExtraEntry
+	24, // 16: akk.monitor.v1.Observation.at:type_name -> google.protobuf.Timestamp
+	16, // 17: akk.monitor.v1.Observation.log:type_name -> akk.monitor.v1.LogMark
+	19, // 18: akk.monitor.v1.Observation.prompt:type_name -> akk.monitor.v1.Prompt
+	21, // 19: akk.monitor.v1.Prompt.options:type_name -> akk.monitor.v1.PromptOption
+	20, // 20: akk.monitor.v1.Prompt.step:type_name -> akk.monitor.v1.QuestionStep
 	0,  // 21: akk.monitor.v1.MonitorService.Configure:input_type -> akk.monitor.v1.ConfigureRequest
 	2,  // 22: akk.monitor.v1.MonitorService.Watch:input_type -> akk.monitor.v1.WatchRequest
 	7,  // 23: akk.monitor.v1.MonitorService.Acknowledge:input_type -> akk.monitor.v1.AcknowledgeRequest
 	9,  // 24: akk.monitor.v1.MonitorService.MarkEntered:input_type -> akk.monitor.v1.MarkEnteredRequest
-	1,  // 25: akk.monitor.v1.MonitorService.Configure:output_type -> akk.monitor.v1.ConfigureResponse
-	3,  // 26: akk.monitor.v1.MonitorService.Watch:output_type -> akk.monitor.v1.WatchResponse
-	8,  // 27: akk.monitor.v1.MonitorService.Acknowledge:output_type -> akk.monitor.v1.AcknowledgeResponse
-	10, // 28: akk.monitor.v1.MonitorService.MarkEntered:output_type -> akk.monitor.v1.MarkEnteredResponse
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
+	11, // 25: akk.monitor.v1.MonitorService.MarkAnswered:input_type -> akk.monitor.v1.MarkAnsweredRequest
+	1,  // 26: akk.monitor.v1.MonitorService.Configure:output_type -> akk.monitor.v1.ConfigureResponse
+	3,  // 27: akk.monitor.v1.MonitorService.Watch:output_type -> akk.monitor.v1.WatchResponse
+	8,  // 28: akk.monitor.v1.MonitorService.Acknowledge:output_type -> akk.monitor.v1.AcknowledgeResponse
+	10, // 29: akk.monitor.v1.MonitorService.MarkEntered:output_type -> akk.monitor.v1.MarkEnteredResponse
+	12, // 30: akk.monitor.v1.MonitorService.MarkAnswered:output_type -> akk.monitor.v1.MarkAnsweredResponse
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
 	21, // [21:21] is the sub-list for extension extendee
 	0,  // [0:21] is the sub-list for field type_name
@@ -1681,7 +1769,7 @@ func file_akk_monitor_v1_monitor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_akk_monitor_v1_monitor_proto_rawDesc), len(file_akk_monitor_v1_monitor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

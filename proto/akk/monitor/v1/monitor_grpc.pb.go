@@ -22,10 +22,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MonitorService_Configure_FullMethodName   = "/akk.monitor.v1.MonitorService/Configure"
-	MonitorService_Watch_FullMethodName       = "/akk.monitor.v1.MonitorService/Watch"
-	MonitorService_Acknowledge_FullMethodName = "/akk.monitor.v1.MonitorService/Acknowledge"
-	MonitorService_MarkEntered_FullMethodName = "/akk.monitor.v1.MonitorService/MarkEntered"
+	MonitorService_Configure_FullMethodName    = "/akk.monitor.v1.MonitorService/Configure"
+	MonitorService_Watch_FullMethodName        = "/akk.monitor.v1.MonitorService/Watch"
+	MonitorService_Acknowledge_FullMethodName  = "/akk.monitor.v1.MonitorService/Acknowledge"
+	MonitorService_MarkEntered_FullMethodName  = "/akk.monitor.v1.MonitorService/MarkEntered"
+	MonitorService_MarkAnswered_FullMethodName = "/akk.monitor.v1.MonitorService/MarkAnswered"
 )
 
 // MonitorServiceClient is the client API for MonitorService service.
@@ -45,6 +46,9 @@ type MonitorServiceClient interface {
 	Acknowledge(ctx context.Context, in *AcknowledgeRequest, opts ...grpc.CallOption) (*AcknowledgeResponse, error)
 	// MarkEntered says that Enter was pressed, which starts the wait for acceptance.
 	MarkEntered(ctx context.Context, in *MarkEnteredRequest, opts ...grpc.CallOption) (*MarkEnteredResponse, error)
+	// MarkAnswered says that a prompt was answered and then seen gone, so that the same
+	// words again are another question.
+	MarkAnswered(ctx context.Context, in *MarkAnsweredRequest, opts ...grpc.CallOption) (*MarkAnsweredResponse, error)
 }
 
 type monitorServiceClient struct {
@@ -104,6 +108,16 @@ func (c *monitorServiceClient) MarkEntered(ctx context.Context, in *MarkEnteredR
 	return out, nil
 }
 
+func (c *monitorServiceClient) MarkAnswered(ctx context.Context, in *MarkAnsweredRequest, opts ...grpc.CallOption) (*MarkAnsweredResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MarkAnsweredResponse)
+	err := c.cc.Invoke(ctx, MonitorService_MarkAnswered_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MonitorServiceServer is the server API for MonitorService service.
 // All implementations must embed UnimplementedMonitorServiceServer
 // for forward compatibility.
@@ -121,6 +135,9 @@ type MonitorServiceServer interface {
 	Acknowledge(context.Context, *AcknowledgeRequest) (*AcknowledgeResponse, error)
 	// MarkEntered says that Enter was pressed, which starts the wait for acceptance.
 	MarkEntered(context.Context, *MarkEnteredRequest) (*MarkEnteredResponse, error)
+	// MarkAnswered says that a prompt was answered and then seen gone, so that the same
+	// words again are another question.
+	MarkAnswered(context.Context, *MarkAnsweredRequest) (*MarkAnsweredResponse, error)
 	mustEmbedUnimplementedMonitorServiceServer()
 }
 
@@ -142,6 +159,9 @@ func (UnimplementedMonitorServiceServer) Acknowledge(context.Context, *Acknowled
 }
 func (UnimplementedMonitorServiceServer) MarkEntered(context.Context, *MarkEnteredRequest) (*MarkEnteredResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MarkEntered not implemented")
+}
+func (UnimplementedMonitorServiceServer) MarkAnswered(context.Context, *MarkAnsweredRequest) (*MarkAnsweredResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MarkAnswered not implemented")
 }
 func (UnimplementedMonitorServiceServer) mustEmbedUnimplementedMonitorServiceServer() {}
 func (UnimplementedMonitorServiceServer) testEmbeddedByValue()                        {}
@@ -229,6 +249,24 @@ func _MonitorService_MarkEntered_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MonitorService_MarkAnswered_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MarkAnsweredRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MonitorServiceServer).MarkAnswered(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MonitorService_MarkAnswered_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MonitorServiceServer).MarkAnswered(ctx, req.(*MarkAnsweredRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MonitorService_ServiceDesc is the grpc.ServiceDesc for MonitorService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -247,6 +285,10 @@ var MonitorService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MarkEntered",
 			Handler:    _MonitorService_MarkEntered_Handler,
+		},
+		{
+			MethodName: "MarkAnswered",
+			Handler:    _MonitorService_MarkAnswered_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
