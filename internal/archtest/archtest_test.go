@@ -25,7 +25,7 @@ const (
 
 // floors orders the house, lowest first. A package imports its own floor or lower ones.
 var floors = [][]string{
-	{"internal/fault", "internal/ids", "internal/clock", "internal/strictjson", "internal/redact", "internal/lifecycle", "internal/version", "internal/pattern", "schemas", "examples/host-profiles"},
+	{"internal/fault", "internal/ids", "internal/clock", "internal/strictjson", "internal/redact", "internal/lifecycle", "internal/version", "internal/pattern", "internal/crashpoint", "schemas", "examples/host-profiles"},
 	{"internal/turn", "internal/outbox", "internal/profile", "internal/watch", "internal/native", "internal/policy", "internal/offer", "internal/ledger"},
 	{"internal/store", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql"},
 	{"internal/procinfo", "internal/tmux", "internal/agent", "internal/agent/logend", "internal/agent/codex", "internal/agent/codex/known", "internal/agent/codex/rollout", "internal/agent/codex/screen", "internal/agent/codex/appserver", "internal/agent/codex/panel", "internal/agent/claude/panel", "internal/agent/claude", "internal/agent/claude/known", "internal/agent/claude/screen", "internal/agent/claude/transcript", "internal/proc", "internal/observe", "internal/callbackexec", "internal/discover", "internal/keyboard"},

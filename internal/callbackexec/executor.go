@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/proc"
 )
@@ -31,12 +32,14 @@ func (e *Executor) Run(ctx context.Context, j Job) outbox.Outcome {
 		return e.outcome(verdict{kind: outbox.PermanentFailure, code: CodeConfiguration})
 	}
 	c := j.Profile.Callback
+	crashpoint.At(crashpoint.WorkerStart)
 	res := e.runners.Run(ctx, proc.Spec{
 		Program:   proc.Program{Path: c.Executable, Args: argv, Env: j.environment()},
 		Stdin:     j.Body,
 		Timeout:   time.Duration(c.TimeoutMs) * time.Millisecond,
 		MaxOutput: c.MaxOutputBytes,
 	})
+	crashpoint.At(crashpoint.WorkerEnded)
 	switch {
 	case res.StartErr != nil:
 		return e.outcome(notStarted(res.StartErr.Errno))

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/version"
 
@@ -262,10 +263,15 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err := fn(t); err != nil {
 		return err
 	}
+	crashpoint.At(crashpoint.StoreCommit)
+	if err := crashpoint.Err(crashpoint.StoreCommit); err != nil {
+		return fault.Wrap(err, CodeStorage, op, "the disk of the Store fails")
+	}
 	if err := tx.Commit(); err != nil {
 		return mapError(err, op)
 	}
 	db.first = nil
+	crashpoint.At(crashpoint.StoreCommitted)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
@@ -50,6 +51,9 @@ func (l *loop) step(ctx context.Context) time.Time {
 	}
 	l.broken = false
 	l.forget(settled)
+	if len(claims) > 0 {
+		crashpoint.At(crashpoint.OutboxClaimed)
+	}
 	for _, d := range claims {
 		l.launch(d)
 	}
@@ -132,6 +136,9 @@ func (l *loop) forget(settled map[ids.DeliveryID]outbox.Delivery) {
 			l.Log.Warn("callback not delivered", "delivery", id, "message", d.Event.ID, "source", d.Source.ID,
 				"attempt", d.Attempts, "status", d.Status, "code", d.LastError)
 		}
+	}
+	if len(settled) > 0 {
+		crashpoint.At(crashpoint.OutboxSettled)
 	}
 	l.unsaved = nil
 }

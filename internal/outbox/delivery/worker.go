@@ -10,6 +10,7 @@ package delivery
 import (
 	"context"
 
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
@@ -65,6 +66,7 @@ func (p *Pump) attempt(ctx context.Context, d outbox.Delivery) result {
 		DeliveryID: d.DeliveryID, AttemptID: d.AttemptID, Attempt: d.Attempts,
 		IdempotencyKey: d.IdempotencyKey, RouteID: d.RouteID, Route: d.Route, Source: d.Source, Event: d.Event,
 	})
+	crashpoint.At(crashpoint.OutboxAnswer)
 	r := result{delivery: d, outcome: o}
 	if err == nil {
 		return r
