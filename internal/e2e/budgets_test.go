@@ -58,7 +58,8 @@ func TestBudgets(t *testing.T) {
 	for range 10 {
 		w.agent(standin.Codex)
 	}
-	row("100 silent Turns, share of two cores (from 30)", "< 5 %", 5, "%", []float64{silentTurns(t, c, 30)})
+	watched := humanTasks(t, w, 15)
+	row("100 silent Turns and 50 Watches, share of two cores (from 30 and 15)", "< 5 %", 5, "%", []float64{silence(t, c, 30, watched)})
 	t.Logf("\n| What | Budget | min | median | p99 | runs |\n| --- | --- | --- | --- | --- | --- |\n%s", strings.Join(table, "\n"))
 }
 
@@ -169,7 +170,7 @@ func occupy(t *testing.T, c *fakehost.Client, n int) []int {
 		}
 	}
 	for _, r := range list(t, c).Terminals {
-		if running < n && r.Current == nil {
+		if running < n && r.Current == nil && r.State == "idle" {
 			send(t, c, r.TerminalID, "GATE:never ;; SAY:x")
 			running++
 		}
@@ -188,13 +189,48 @@ func monitorMemory(t *testing.T, c *fakehost.Client, n int) (pss, resident []flo
 	return pss, resident
 }
 
-// silentTurns measures the CPU of the Bridge, its workers and their tmux clients while n
-// Turns run whose agents say nothing, and returns what 100 of them would take of two cores,
-// in percent. It first lets the looks at the screens reach their slow pace.
-func silentTurns(t *testing.T, c *fakehost.Client, n int) float64 {
+// humanTasks starts n agents that a person gave a task which never ends, and returns their
+// panes.
+func humanTasks(t *testing.T, w *world, n int) (panes []*pane) {
 	t.Helper()
-	const calm, span = 45 * time.Second, 30 * time.Second
-	pids := append(occupy(t, c, n), children(t, c.PID(), "akk-callback")...)
+	for range n {
+		p := w.agent(standin.Codex)
+		human(t, w, p, "GATE:never ;; SAY:x")
+		panes = append(panes, p)
+	}
+	return panes
+}
+
+// watchAll watches what runs in the panes, and returns the monitors of everything.
+func watchAll(t *testing.T, c *fakehost.Client, panes []*pane, turns int) []int {
+	t.Helper()
+	of := map[string]bool{}
+	for _, p := range panes {
+		of[fmt.Sprint(p.PID)] = true
+	}
+	all := func() []int { return children(t, c.PID(), "akk-monitor") }
+	faketmux.Wait(t, "a monitor of each Watch", func() bool {
+		for _, r := range list(t, c).Terminals {
+			watch, ok := r.Actions["watch"]
+			if pid := r.TerminalID[strings.LastIndexByte(r.TerminalID, ':')+1:]; ok && of[pid] {
+				c.MustCall(watch.Tool, watch.Arguments)
+				delete(of, pid)
+			}
+		}
+		return len(of) == 0 && len(all()) == turns+len(panes)
+	}, func() string { return dump(of) })
+	return all()
+}
+
+// silence measures the CPU of the Bridge, its workers and their tmux clients while n Turns
+// run, and Watches of the panes, whose agents say nothing, and returns what 100 Turns and
+// as many Watches for each would take of two cores, in percent. It first lets the looks at
+// the screens reach their slow pace, and measures over more than one of them.
+func silence(t *testing.T, c *fakehost.Client, n int, panes []*pane) float64 {
+	t.Helper()
+	const calm, span = 75 * time.Second, 120 * time.Second
+	occupy(t, c, n)
+	pids := append(watchAll(t, c, panes, n), children(t, c.PID(), "akk-callback")...)
 	pids = append(pids, c.PID())
 	used := func() (s float64) {
 		for _, pid := range pids {
