@@ -13,7 +13,6 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent/claude"
 	"github.com/agent-knock-knock/akk/internal/agent/codex"
 	"github.com/agent-knock-knock/akk/internal/callbackexec"
-	"github.com/agent-knock-knock/akk/internal/catalogue/hosttools"
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/clock"
 	"github.com/agent-knock-knock/akk/internal/control"
@@ -64,14 +63,14 @@ func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, s
 	defer b.close()
 	registry := toolkit.New()
 	registry.TrustDeclarations()
-	services := hosttools.Services{Turns: b.turns, Watches: b.watches, Threads: b.threads, Panels: b.panels}
-	if err := hosttools.Register(registry, services, o.Extended); err != nil {
-		return err
-	}
-	serveErr := mcpserver.Serve(ctx, mcpserver.Config{
+	session := mcpserver.Config{
 		Name: serverName, Version: version.Version, Registry: registry, In: stdin, Out: stdout, Log: log, Instance: b.id,
 		OnReady: b.begin,
-	})
+	}
+	if err := b.offer(&session); err != nil {
+		return err
+	}
+	serveErr := mcpserver.Serve(ctx, session)
 	return b.end(serveErr)
 }
 
@@ -133,7 +132,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 	if err := binaries.Check(); err != nil {
 		return err
 	}
-	if b.db, err = store.Open(ctx, o.StoreDir, store.Options{}); err != nil {
+	if b.db, err = store.Open(ctx, o.StoreDir, store.Options{Sets: tableSets(o)}); err != nil {
 		return err
 	}
 	if err := b.register(o); err != nil {

@@ -29,6 +29,8 @@ type HostBridgeOptions struct {
 	LogLevel          slog.Level
 	// Extended adds the tools that only an administrator switches on.
 	Extended bool
+	// Toolsets are the families of tools that are served; at least one.
+	Toolsets []Toolset
 	// TmuxSockets limits the Bridge to these tmux servers; none means all of this user.
 	TmuxSockets []string // absolute
 	// Policy is what an administrator's file approves; the zero one approves nothing.
@@ -36,7 +38,7 @@ type HostBridgeOptions struct {
 }
 
 func newHostBridge(deps Deps) *cobra.Command {
-	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, autoApprove, tools onceFlag
+	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, autoApprove, tools, toolsets onceFlag
 	var sockets []string
 	cmd := &cobra.Command{
 		Use:   "host-bridge",
@@ -68,6 +70,9 @@ func newHostBridge(deps Deps) *cobra.Command {
 			if o.Extended, err = toolSet(cmd, tools.value); err != nil {
 				return err
 			}
+			if o.Toolsets, err = parseToolsets(cmd, toolsets.value); err != nil {
+				return err
+			}
 			if o.Policy, err = readPolicy(autoApprove.value, deps); err != nil {
 				return err
 			}
@@ -86,6 +91,7 @@ func newHostBridge(deps Deps) *cobra.Command {
 	f.Var(&logLevel, "log-level", "debug, info, warn or error (default $AKK_LOG_LEVEL, then info)")
 	f.Var(&autoApprove, "auto-approve", "file of commands that are approved without asking (default: none); writable by its owner only")
 	f.Var(&tools, "tools", "default: the 19 tools; extended: five more that reach deeper into an agent's own controls")
+	f.Var(&toolsets, "toolsets", "terminal, coordination or both with a comma; coordination is the ledger, kept in the Store (default terminal)")
 	addSocketFlag(cmd, &sockets)
 	return cmd
 }

@@ -59,7 +59,8 @@ type conn struct {
 	pending *inflight
 	stopped <-chan struct{} // closed when nothing more is admitted
 
-	refused     int // messages, counted by the reader
+	resources   bool // there are any: see Config
+	refused     int  // messages, counted by the reader
 	initialized atomic.Bool
 	// handshake is set while initialize is in flight and after it succeeded: the SDK
 	// would let a later server/discover replace the identity.
@@ -162,6 +163,9 @@ func (c *conn) admit(e envelope, size int) jsonrpc.Message {
 	switch e.method {
 	case methodInitialize, methodDiscover, methodPing, methodListTools, methodCallTool:
 	default:
+		if c.resources && readsResources(e.method) {
+			break
+		}
 		c.refuse(&refusal{id: c.unused(e.id), code: jsonrpc.CodeMethodNotFound,
 			reason: fmt.Sprintf("method %q is not supported", clip(e.method))})
 		return nil

@@ -14,16 +14,21 @@ import (
 	"github.com/agent-knock-knock/akk/internal/toolkit"
 )
 
-// newServer builds the SDK's server for one session. It advertises tools and nothing
-// else. tools/list is answered here, because the SDK would sort it; the SDK's raw tool
+// newServer builds the SDK's server for one session. It advertises tools, and resources
+// where there are any. tools/list is answered here, because the SDK would sort it; the SDK's raw tool
 // path validates nothing, so arguments arrive at the registry as the Host sent them. So it
 // needs no more of a tool than its name, and no schema is read before somebody asks.
 func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
+	offered := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if cfg.Resources != nil {
+		offered.Resources = &mcp.ResourceCapabilities{}
+		offered.Extensions = cfg.Resources.Extensions()
+	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: cfg.Name, Version: cfg.Version},
 		&mcp.ServerOptions{
 			Logger:       slog.New(quiet{cfg.Log.Handler()}),
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			Capabilities: offered,
 		})
 	for _, name := range cfg.Registry.Names() {
 		server.AddTool(&mcp.Tool{Name: name, InputSchema: unlisted}, c.call)
@@ -38,6 +43,10 @@ func newServer(cfg Config, c *conn, ready *readiness) *mcp.Server {
 			case methodCallTool:
 				ready.reached()
 				return next(ctx, method, req)
+			}
+			if cfg.Resources != nil && readsResources(method) {
+				ready.reached()
+				return answerResources(ctx, cfg.Resources, req)
 			}
 			result, err := next(ctx, method, req)
 			if err == nil && (method == noteInitialized || method == methodDiscover) {
@@ -68,6 +77,7 @@ func publish(tools []toolkit.Tool) []*mcp.Tool {
 			Title:       t.Title,
 			Description: t.Description,
 			InputSchema: t.PublishedInput,
+			Meta:        mcp.Meta(t.Meta),
 			Annotations: &mcp.ToolAnnotations{
 				Title:           t.Title,
 				ReadOnlyHint:    hints.ReadOnly,

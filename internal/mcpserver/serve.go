@@ -21,6 +21,9 @@ type Config struct {
 	Name     string // of the server, as the Host sees it
 	Version  string
 	Registry *toolkit.Registry
+	// Resources is what can be read beside the tools; nil for nothing. A read is not
+	// ordered behind tool calls that are in flight.
+	Resources Resources
 	// In and Out are the Host's streams. An *os.File is never blocked on and keeps its
 	// flags; anything else must be an io.Closer, because only closing it ends a Read or
 	// Write that waits. Serve does not close files.
@@ -54,15 +57,16 @@ func Serve(ctx context.Context, cfg Config) error {
 	stopping, stop := context.WithCancel(ctx)
 	defer stop()
 	c := &conn{
-		base:     context.WithoutCancel(ctx),
-		log:      cfg.Log,
-		calls:    cfg.Registry.Open(cfg.Instance, cfg.Log),
-		in:       in,
-		frames:   newFrameReader(in, MaxFrame),
-		out:      newWriter(out),
-		pending:  newInflight(),
-		stopped:  stopping.Done(),
-		finished: make(chan struct{}),
+		base:      context.WithoutCancel(ctx),
+		log:       cfg.Log,
+		calls:     cfg.Registry.Open(cfg.Instance, cfg.Log),
+		in:        in,
+		frames:    newFrameReader(in, MaxFrame),
+		out:       newWriter(out),
+		pending:   newInflight(),
+		resources: cfg.Resources != nil,
+		stopped:   stopping.Done(),
+		finished:  make(chan struct{}),
 	}
 	var running sync.WaitGroup
 	running.Go(func() { // the end of ctx, or of the output, ends the input

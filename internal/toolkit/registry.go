@@ -40,6 +40,8 @@ type Spec struct {
 	// OpenWorld: the tool reaches beyond this machine's own state, such as an agent that
 	// talks to a model.
 	OpenWorld bool
+	// Meta is published as the tool's _meta. It says nothing about calls.
+	Meta map[string]any
 }
 
 // Annotations are the four MCP hints. All four are always stated.

@@ -22,7 +22,7 @@ func (t *Tools) Mount(r *toolkit.Registry) error {
 		if err != nil {
 			return fmt.Errorf("ledger tool %s: %w", d.Name, err)
 		}
-		s := toolkit.Spec{Name: d.Name, Title: d.Title, Description: d.Description, Input: schema, Effect: toolkit.Mutating, Idempotent: d.Annotations.Idempotent}
+		s := toolkit.Spec{Name: d.Name, Title: d.Title, Description: d.Description, Input: schema, Effect: toolkit.Mutating, Idempotent: d.Annotations.Idempotent, Meta: d.Meta}
 		switch {
 		case d.Annotations.ReadOnly:
 			s.Effect = toolkit.ReadOnly

@@ -41,6 +41,7 @@ type Declaration struct {
 		Idempotent  bool `json:"idempotentHint"`
 		OpenWorld   bool `json:"openWorldHint"`
 	} `json:"annotations"`
+	Meta map[string]any `json:"_meta"`
 }
 
 // Catalogue is the JSON array of all declarations, the same bytes every time.
