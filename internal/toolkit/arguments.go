@@ -85,6 +85,11 @@ func (t *tool) checkNames(d *declaration, args map[string]json.RawMessage) error
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
+		if t.spec.Unknown != nil {
+			if err := t.spec.Unknown(unknown[0]); err != nil {
+				return err
+			}
+		}
 		takes := "it takes none"
 		if len(d.input.names) > 0 {
 			takes = "it takes " + strings.Join(d.input.names, ", ")

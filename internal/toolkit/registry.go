@@ -42,6 +42,20 @@ type Spec struct {
 	OpenWorld bool
 	// Meta is published as the tool's _meta. It says nothing about calls.
 	Meta map[string]any
+
+	// Unlimited: [CallLimit] does not apply, because the tool waits for work elsewhere. The
+	// handler bounds itself.
+	Unlimited bool
+	// Unordered: the call neither waits for earlier ones nor makes later ones wait.
+	Unordered bool
+	// Detach: at the end of the session the handler's context ends at once, with the cause
+	// [ErrEnded], because what it waits for goes on without it.
+	Detach bool
+	// MaxResult replaces the package's bound when it is above zero.
+	MaxResult int
+	// Unknown may refuse an argument that the schema does not know in words and with a code
+	// of its own; nil leaves it to the toolkit.
+	Unknown func(argument string) error
 }
 
 // Annotations are the four MCP hints. All four are always stated.
@@ -70,7 +84,23 @@ type Call struct {
 	// 0 when unknown. It is never nil and does nothing when the Host asked for no
 	// progress, and it never blocks.
 	Progress func(done, total float64, note string)
+	// Host is who called. It is never nil.
+	Host Host
+	// Resumed is set when the call answers an [InputNeeded].
+	Resumed *Resumed
 }
+
+// Failures is how a table renders what goes wrong, when that is not the toolkit's own form.
+type Failures struct {
+	// Render makes the result of a failed call. Refused arguments come with [BadCall].
+	Render func(err error) Result
+	// Schema describes the structured content of such a result.
+	Schema json.RawMessage
+}
+
+// RenderFailures replaces the form of failures. Refused arguments then are results too, not
+// JSON-RPC errors: the model sees them and can mend its call.
+func (r *Registry) RenderFailures(f Failures) { r.failures = &f }
 
 // Registry is the ordered table of tools. Register everything before the first
 // [Registry.Open]; after that it is read-only and safe for concurrent use.
@@ -79,6 +109,7 @@ type Registry struct {
 	byName      map[string]*tool
 	checkOutput bool
 	trusted     bool
+	failures    *Failures // nil means the toolkit's own form
 }
 
 type tool struct {
@@ -226,7 +257,7 @@ func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (r
 	case s.Description == "":
 		return fmt.Errorf("has no description")
 	}
-	t := &tool{spec: s, prepare: prepare, declared: sync.OnceValue(func() *declaration { return newDeclaration(s, in) })}
+	t := &tool{spec: s, prepare: prepare, declared: sync.OnceValue(func() *declaration { return newDeclaration(s, in, r.failureSchema()) })}
 	if !r.trusted {
 		if d := t.declared(); d.err != nil {
 			return d.err
@@ -237,15 +268,23 @@ func (r *Registry) add(s Spec, in reflect.Type, prepare func(json.RawMessage) (r
 	return nil
 }
 
-func newDeclaration(s Spec, in reflect.Type) *declaration {
+// failureSchema describes a failed call of this table.
+func (r *Registry) failureSchema() string {
+	if r.failures != nil {
+		return string(r.failures.Schema)
+	}
+	return failureSchema
+}
+
+func newDeclaration(s Spec, in reflect.Type, failure string) *declaration {
 	d := &declaration{}
-	if err := d.fill(s, in); err != nil {
+	if err := d.fill(s, in, failure); err != nil {
 		return &declaration{err: err}
 	}
 	return d
 }
 
-func (d *declaration) fill(s Spec, in reflect.Type) (err error) {
+func (d *declaration) fill(s Spec, in reflect.Type, failure string) (err error) {
 	if d.input, err = declare(s.Input); err != nil {
 		return fmt.Errorf("input schema: %w", err)
 	}
@@ -261,7 +300,7 @@ func (d *declaration) fill(s Spec, in reflect.Type) (err error) {
 	if d.output, err = declare(s.Output); err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
-	if d.publishedOutput, err = withFailure(s.Output); err != nil {
+	if d.publishedOutput, err = withFailure(s.Output, failure); err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
 	return nil

@@ -24,6 +24,15 @@ type Result struct {
 	Text       string          // the JSON again, or the one line of a failure
 	Structured json.RawMessage // a JSON object
 	IsError    bool
+	// Input replaces the rest: the Host is asked and calls again.
+	Input *InputNeeded
+}
+
+// Verdict is a handler's value that says by itself whether the call failed: the value is
+// shown in full either way. It is for tools whose failure is a state with a history.
+type Verdict struct {
+	Value  any
+	Failed bool
 }
 
 // Retry advises a caller what a repetition of a failed call would mean.
@@ -85,6 +94,10 @@ func failed(err error) Result {
 // succeeded renders a handler's value.
 func (t *tool) succeeded(value any, check bool) (Result, error) {
 	structured := json.RawMessage("{}")
+	verdict, judged := value.(Verdict)
+	if judged {
+		value = verdict.Value
+	}
 	if value != nil {
 		var err error
 		if structured, err = marshal(value); err != nil {
@@ -94,9 +107,13 @@ func (t *tool) succeeded(value any, check bool) (Result, error) {
 	if structured[0] != '{' {
 		return Result{}, fault.New(fault.Internal, "toolkit.call", "the result of %s is not a JSON object", t.spec.Name)
 	}
-	if len(structured) > MaxResult {
+	most := MaxResult
+	if t.spec.MaxResult > 0 {
+		most = t.spec.MaxResult
+	}
+	if len(structured) > most {
 		err := fault.New(TooLarge, "toolkit.call", "%s was carried out, but its result of %d bytes is above the limit of %d",
-			t.spec.Name, len(structured), MaxResult).WithHint("ask for less with the tool's filters")
+			t.spec.Name, len(structured), most).WithHint("ask for less with the tool's filters")
 		if t.spec.Effect == ReadOnly {
 			return Result{}, WithRetry(err, RetrySafe)
 		}
@@ -115,7 +132,7 @@ func (t *tool) succeeded(value any, check bool) (Result, error) {
 			return Result{}, fault.Wrap(err, fault.Internal, "toolkit.call", "the result of %s does not match its output schema", t.spec.Name)
 		}
 	}
-	return Result{Text: string(structured), Structured: structured}, nil
+	return Result{Text: string(structured), Structured: structured, IsError: judged && verdict.Failed}, nil
 }
 
 // marshal is json.Marshal without HTML escapes.

@@ -24,13 +24,16 @@ func (t *Ticket) Run(ctx context.Context, args json.RawMessage) (Result, error) 
 		t.Release()
 		if !fault.Is(err, BadCall) {
 			t.session.log.Error("a tool cannot be called", "tool", t.arrival.Tool, "error", err)
-			return failed(WithRetry(err, RetrySafe)), nil
+			return t.failed(WithRetry(err, RetrySafe)), nil
+		}
+		if t.session.registry.failures != nil {
+			return t.failed(err), nil
 		}
 		return Result{}, err
 	}
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, ticketKey{}, t))
-	ctx, stop := context.WithTimeoutCause(ctx, CallLimit-replyReserve, errDeadline)
+	ctx, stop := t.limited(ctx)
 	if !t.bind(cancel) {
 		cancel(ErrCancelled)
 	}
@@ -38,15 +41,18 @@ func (t *Ticket) Run(ctx context.Context, args json.RawMessage) (Result, error) 
 		stop()
 		cancel(err)
 		t.Release()
-		return failed(t.explain(ctx, err, false)), nil
+		return t.failed(t.explain(ctx, err, false)), nil
 	}
 	if err := context.Cause(ctx); err != nil { // cancelled before its start
 		stop()
 		t.Release()
-		return failed(t.explain(ctx, err, false)), nil
+		return t.failed(t.explain(ctx, err, false)), nil
 	}
 
 	done := t.launch(ctx, ready, func() { stop(); cancel(nil) })
+	if t.tool.spec.Unlimited {
+		return <-done, nil
+	}
 	limit := time.NewTimer(CallLimit - time.Since(start))
 	defer limit.Stop()
 	select {
@@ -55,8 +61,24 @@ func (t *Ticket) Run(ctx context.Context, args json.RawMessage) (Result, error) 
 	case <-limit.C:
 		t.session.log.Error("a tool call outlives its time limit and is left to finish",
 			"tool", t.arrival.Tool, "limit", CallLimit)
-		return failed(t.explain(ctx, errDeadline, true)), nil
+		return t.failed(t.explain(ctx, errDeadline, true)), nil
 	}
+}
+
+// limited gives the context its time limit.
+func (t *Ticket) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.tool.spec.Unlimited {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, CallLimit-replyReserve, errDeadline)
+}
+
+// failed renders err in the form of the table.
+func (t *Ticket) failed(err error) Result {
+	if f := t.session.registry.failures; f != nil {
+		return f.Render(err)
+	}
+	return failed(err)
 }
 
 // launch runs the handler on its own goroutine, which Session.Drain waits for.
@@ -67,7 +89,7 @@ func (t *Ticket) launch(ctx context.Context, ready run, release func()) <-chan R
 	t.mu.Unlock()
 	t.session.enter()
 	go func() {
-		defer t.session.leave()
+		defer t.session.leave(t)
 		defer t.settle()
 		defer release()
 		done <- t.outcome(ctx, ready)
@@ -81,11 +103,14 @@ func (t *Ticket) outcome(ctx context.Context, ready run) (result Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("a tool panicked", "panic", p, "stack", string(debug.Stack()))
-			result = failed(t.afterStart(fault.New(fault.Internal, "toolkit.call", "%s failed unexpectedly", t.arrival.Tool).
+			result = t.failed(t.afterStart(fault.New(fault.Internal, "toolkit.call", "%s failed unexpectedly", t.arrival.Tool).
 				WithHint("see the Bridge's log on stderr")))
 		}
 	}()
 	value, err := ready(ctx, t.call())
+	if asks, ok := value.(InputNeeded); ok && err == nil {
+		return Result{Input: &asks}
+	}
 	if err == nil {
 		result, err = t.tool.succeeded(value, t.session.registry.checkOutput)
 	}
@@ -98,7 +123,7 @@ func (t *Ticket) outcome(ctx context.Context, ready run) (result Result) {
 	} else {
 		log.Debug("a tool call failed", "code", code, "error", err)
 	}
-	return failed(err)
+	return t.failed(err)
 }
 
 func (t *Ticket) call() Call {
@@ -106,6 +131,11 @@ func (t *Ticket) call() Call {
 		ID:       "host-bridge:[" + quote(string(t.session.instance)) + "," + string(t.arrival.ID) + "]",
 		Tool:     t.arrival.Tool,
 		Progress: t.arrival.Progress,
+		Host:     t.host,
+		Resumed:  t.resumed,
+	}
+	if call.Host == nil {
+		call.Host = deaf{}
 	}
 	if call.Progress == nil {
 		call.Progress = func(float64, float64, string) {}

@@ -115,7 +115,7 @@ const failureSchema = `{"type":"object","properties":{"error":{"type":"object","
 // withFailure returns a schema for success or failure. Clients exist that check
 // structuredContent of a failed call against the published schema as well. $defs move to
 // the root, where their references look for them.
-func withFailure(success json.RawMessage) (json.RawMessage, error) {
+func withFailure(success json.RawMessage, failure string) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(success, &members); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func withFailure(success json.RawMessage) (json.RawMessage, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"type":"object","oneOf":[`)
 	b.Write(body)
-	b.WriteString("," + failureSchema + "]")
+	b.WriteString("," + failure + "]")
 	if defs != nil {
 		b.WriteString(`,"$defs":`)
 		b.Write(defs)

@@ -33,7 +33,9 @@ type Session struct {
 	log      *slog.Logger
 
 	mu        sync.Mutex
-	unsettled []*Ticket // changing calls that neither committed nor ended, by arrival
+	unsettled []*Ticket            // changing calls that neither committed nor ended, by arrival
+	detaching map[*Ticket]struct{} // calls that end with the session
+	ended     bool
 	running   int
 	idle      chan struct{} // closed while running is 0
 }
@@ -60,6 +62,8 @@ type Ticket struct {
 	tool    *tool     // nil when unknown
 	before  []*Ticket // the changing calls that this one waits for
 	settled chan struct{}
+	host    Host
+	resumed *Resumed
 
 	mu        sync.Mutex
 	started   bool // a handler goroutine owns the settling
@@ -73,6 +77,9 @@ func (s *Session) Arrive(a Arrival) *Ticket {
 	t := &Ticket{session: s, arrival: a, tool: s.registry.byName[a.Tool], settled: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if t.tool != nil && t.tool.spec.Unordered {
+		return t
+	}
 	t.before = append(t.before, s.unsettled...)
 	if t.tool != nil && t.tool.spec.Effect != ReadOnly {
 		s.unsettled = append(s.unsettled, t)
@@ -125,9 +132,42 @@ func (t *Ticket) Release() {
 // already cancelled the call.
 func (t *Ticket) bind(cancel context.CancelCauseFunc) bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.cancel = cancel
-	return !t.cancelled
+	cancelled := t.cancelled
+	t.mu.Unlock()
+	if t.tool.spec.Detach && t.session.detaches(t) {
+		cancel(ErrEnded)
+	}
+	return !cancelled
+}
+
+// detaches enters a call among those that end with the session; it reports true when the
+// session has ended.
+func (s *Session) detaches(t *Ticket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return true
+	}
+	if s.detaching == nil {
+		s.detaching = make(map[*Ticket]struct{})
+	}
+	s.detaching[t] = struct{}{}
+	return false
+}
+
+// End says that the Host sends nothing more: calls with [Spec.Detach] stop waiting.
+func (s *Session) End() {
+	s.mu.Lock()
+	s.ended = true
+	detaching := s.detaching
+	s.detaching = nil
+	s.mu.Unlock()
+	for t := range detaching {
+		t.mu.Lock()
+		t.cancel(ErrEnded)
+		t.mu.Unlock()
+	}
 }
 
 // waitTurn waits until every earlier changing call has committed or ended.
@@ -174,9 +214,10 @@ func (s *Session) enter() {
 	s.running++
 }
 
-func (s *Session) leave() {
+func (s *Session) leave(t *Ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.detaching, t)
 	if s.running--; s.running == 0 {
 		close(s.idle)
 	}
