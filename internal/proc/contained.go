@@ -15,6 +15,9 @@ type Program struct {
 	Args []string // whole argv, Args[0] included
 	Env  []string // the whole environment, "NAME=value"
 	Dir  string   // "" keeps ours
+	// Session gives the program a session of its own, without a controlling terminal.
+	// Without it the program gets a process group of its own.
+	Session bool
 }
 
 // Status is how a contained program ended.
@@ -53,7 +56,7 @@ func (p *Runners) Start(ctx context.Context, prog Program, stdin, stdout, stderr
 	if err := ctx.Err(); err != nil {
 		return nil, &StartError{Err: context.Cause(ctx)}
 	}
-	req := request{Op: "run", Path: []byte(prog.Path), Args: bytesOf(prog.Args), Env: bytesOf(prog.Env), Dir: []byte(prog.Dir)}
+	req := request{Op: "run", Path: []byte(prog.Path), Args: bytesOf(prog.Args), Env: bytesOf(prog.Env), Dir: []byte(prog.Dir), Own: prog.Session}
 	r, err := p.send(req, stdin, stdout, stderr)
 	if err != nil {
 		return nil, err
@@ -107,6 +110,10 @@ func startCause(rep reply) error {
 
 // Kill asks for the end of the program and all its descendants and does not wait.
 func (c *Contained) Kill() { _ = writeFrame(c.runner.conn, request{Op: "kill"}) }
+
+// Terminate sends SIGTERM to the program's process group and does not wait. It must not run
+// at the same time as Kill.
+func (c *Contained) Terminate() { _ = writeFrame(c.runner.conn, request{Op: "term"}) }
 
 // Wait returns when the program ended and its descendants are gone. When ctx ends first,
 // everything is killed and Wait still returns within a bound. An error means that the

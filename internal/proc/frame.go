@@ -23,11 +23,12 @@ const frameHeader = 4
 // sides keep the order, so requests need no number. Names and
 // values are bytes, because JSON text would change what is not UTF-8.
 type request struct {
-	Op   string   `json:"op"` // run, kill
+	Op   string   `json:"op"` // run, kill, term
 	Path []byte   `json:"path,omitempty"`
 	Args [][]byte `json:"args,omitempty"` // whole argv, Args[0] included
 	Env  [][]byte `json:"env,omitempty"`
 	Dir  []byte   `json:"dir,omitempty"`
+	Own  bool     `json:"own,omitempty"` // a session of its own
 }
 
 // reply goes from the runner to the starter: started or failed, then done.

@@ -121,11 +121,16 @@ func (r *runner) serve(req received) bool {
 			_ = syscall.Kill(r.program, syscall.SIGKILL) // it may have left its group
 		}
 		return true
+	case "term":
+		if r.program != 0 {
+			_ = syscall.Kill(-r.program, syscall.SIGTERM)
+		}
+		return true
 	case "run":
 		if r.program != 0 || len(req.fds) != stdioFiles {
 			return false
 		}
-		attr := syscall.SysProcAttr{Setpgid: true}
+		attr := syscall.SysProcAttr{Setpgid: !req.Own, Setsid: req.Own} // a session leader leads a group too
 		setDeathSignal(&attr, syscall.SIGKILL)
 		pid, err := syscall.ForkExec(string(req.Path), stringsOf(req.Args), &syscall.ProcAttr{
 			Dir:   string(req.Dir),
