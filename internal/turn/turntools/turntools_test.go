@@ -73,6 +73,7 @@ type idleMonitors struct{}
 
 func (idleMonitors) Watch(context.Context, dispatch.Watch) error          { return nil }
 func (idleMonitors) Entered(context.Context, ids.TurnID, time.Time) error { return nil }
+func (idleMonitors) Answered(context.Context, ids.TurnID, string) error   { return nil }
 func (idleMonitors) Forget(ids.TurnID)                                    {}
 
 // world is a Service on a real Store and a real pane, served to a Host.
