@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -47,6 +48,9 @@ type Contained struct {
 	pool   *Runners
 	runner *runnerProcess
 	group  groupHold
+
+	mu   sync.Mutex
+	over bool // Wait saw the end: the runner may serve another program
 }
 
 // Start runs prog with the three files as its stdin, stdout and stderr; it does not close
@@ -109,11 +113,18 @@ func startCause(rep reply) error {
 }
 
 // Kill asks for the end of the program and all its descendants and does not wait.
-func (c *Contained) Kill() { _ = writeFrame(c.runner.conn, request{Op: "kill"}) }
+func (c *Contained) Kill() { c.ask("kill") }
 
-// Terminate sends SIGTERM to the program's process group and does not wait. It must not run
-// at the same time as Kill.
-func (c *Contained) Terminate() { _ = writeFrame(c.runner.conn, request{Op: "term"}) }
+// Terminate sends SIGTERM to the program's process group and does not wait.
+func (c *Contained) Terminate() { c.ask("term") }
+
+func (c *Contained) ask(op string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		_ = writeFrame(c.runner.conn, request{Op: op})
+	}
+}
 
 // Wait returns when the program ended and its descendants are gone. When ctx ends first,
 // everything is killed and Wait still returns within a bound. An error means that the
@@ -121,6 +132,9 @@ func (c *Contained) Terminate() { _ = writeFrame(c.runner.conn, request{Op: "ter
 func (c *Contained) Wait(ctx context.Context) (Status, error) {
 	defer c.group.close()
 	rep, err := c.await(ctx)
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
 	if err != nil || rep.Op != "done" {
 		c.runner.retire()
 		// The kernel killed the program with its runner, but not what the program forked
