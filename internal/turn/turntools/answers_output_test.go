@@ -20,8 +20,8 @@ func answer[In any](r *toolkit.Registry, tool string, out any) {
 }
 
 func TestResultsOfAnswersFitTheirSchemas(t *testing.T) {
-	const terminal, words = "terminal:v2:tmux:claude:a:0.0:1", "\xff not UTF-8"
-	approved := dispatch.ApproveResult{TurnID: "turn-1", TerminalID: terminal, Agent: "claude", Decision: dispatch.ApproveOnce, Outcome: dispatch.OutcomeApproved, Approved: true,
+	const id, terminal, words = "turn-20260102T030405-00000000", "terminal:v2:tmux:claude:a:0.0:1", "\xff not UTF-8"
+	approved := dispatch.ApproveResult{TurnID: id, TerminalID: terminal, Agent: "claude", Decision: dispatch.ApproveOnce, Outcome: dispatch.OutcomeApproved, Approved: true,
 		Label: "Yes", Prompt: "Run it?" + words, AnsweredBy: "controller", Via: turn.ChannelKeyboard, PromptGone: true, TurnStatus: turn.WaitingForAgent, DurableReceipt: true, DoNotRetry: true}
 	rejected, doubtful, early, scoped := approved, approved, approved, approved
 	rejected.Decision, rejected.Outcome, rejected.Approved, rejected.Via = dispatch.Reject, dispatch.OutcomeRejected, false, turn.ChannelCodexSocket
@@ -29,19 +29,19 @@ func TestResultsOfAnswersFitTheirSchemas(t *testing.T) {
 	early.Outcome, early.Approved, early.AlreadyApproved, early.AutoApproved, early.AnsweredBy = dispatch.OutcomeAlready, false, true, true, "policy:tests"
 	scoped.TurnID, scoped.TurnStatus, scoped.TerminalScoped, scoped.DurableReceipt = "", "", true, false
 
-	next := dispatch.Interaction{Schema: "s", Version: 1, InteractionID: "interaction-2", TurnID: "turn-1", Agent: "claude", Kind: "questionnaire", State: dispatch.InteractionPending,
+	next := dispatch.Interaction{Schema: "s", Version: 1, InteractionID: "interaction-2", TurnID: id, Agent: "claude", Kind: "questionnaire", State: dispatch.InteractionPending,
 		Step:      dispatch.InteractionStep{Index: 2, Total: 3},
 		Questions: []dispatch.Question{{QuestionID: "q2", Header: "Colour", Prompt: "Which?", Required: true, ResponseKind: turn.StepSingle, Options: []dispatch.Choice{{OptionID: "a", Label: "A", Description: "d"}}, Placeholder: "Other"}},
 		ExpiresAt: time.Unix(1_700_000_000, 0), Capabilities: dispatch.Capabilities{Respond: true, FreeText: true, MaxText: 100}}
 	manual := next
 	manual.State, manual.Reason, manual.ExpiresAt, manual.Capabilities, manual.Questions[0].ResponseKind = dispatch.InteractionManual, "why", time.Time{}, dispatch.Capabilities{}, turn.StepMulti
-	step := dispatch.InteractionResult{InteractionID: "interaction-1", TurnID: "turn-1", Outcome: dispatch.OutcomeAccepted, Label: "A", PromptGone: true, TurnStatus: turn.WaitingForController, DoNotRetry: true, Next: &next}
+	step := dispatch.InteractionResult{InteractionID: "interaction-1", TurnID: id, Outcome: dispatch.OutcomeAccepted, Label: "A", PromptGone: true, TurnStatus: turn.WaitingForController, DoNotRetry: true, Next: &next}
 	last, unsure, byPerson := step, step, step
 	last.Next, last.TurnStatus = nil, turn.WaitingForAgent
 	unsure.Outcome, unsure.Next, unsure.PromptGone, unsure.Reason = dispatch.OutcomeResponseUncertain, nil, false, "why"
 	byPerson.Outcome, byPerson.Replayed, byPerson.Next = dispatch.OutcomeAlready, true, &manual
 
-	task := turn.Turn{ID: "turn-1", SessionID: "session-20260102T030405-00000000", Terminal: terminal, MessageID: "message-1", Agent: "claude", Status: turn.WaitingForAgent, Stage: turn.Accepted}
+	task := turn.Turn{ID: id, SessionID: "session-20260102T030405-00000000", Terminal: terminal, MessageID: "message-1", Agent: "claude", Status: turn.WaitingForAgent, Stage: turn.Accepted}
 	for name, c := range map[string]struct {
 		tool, args string
 		out        any
@@ -72,7 +72,7 @@ func TestResultsOfAnswersFitTheirSchemas(t *testing.T) {
 				t.Fatal(err)
 			}
 			session := r.Open("bridge-1", slog.New(slog.DiscardHandler))
-			got, err := session.Arrive(toolkit.Arrival{ID: json.RawMessage(`1`), Tool: prefix + c.tool}).Run(t.Context(), json.RawMessage(`{"turn_id":"turn-1"`+c.args+`}`))
+			got, err := session.Arrive(toolkit.Arrival{ID: json.RawMessage(`1`), Tool: prefix + c.tool}).Run(t.Context(), json.RawMessage(`{"turn_id":"`+id+`"`+c.args+`}`))
 			if err != nil || got.IsError {
 				t.Errorf("%+v %v", got.Text, err)
 			}
