@@ -80,6 +80,15 @@ bench: tmux build ## the budgets of docs/BENCHMARKS.md, measured
 kill: tmux build ## SIGKILL Bridge, monitor and callback worker at random during 100 sends
 	AKK_KILL_SENDS=100 go test -count 1 -run '^(TestHundredSendsUnderRandomKills|TestH2ASend.*)$$' -v -timeout 20m ./internal/e2e/...
 
+ROUNDS  ?= 500
+SEED    ?= $(shell date +%s)
+ONLY    ?= -1
+AT_ONCE ?= 1
+.PHONY: torture
+torture: tmux ## ROUNDS=500: kill, freeze or starve what a task touches at each of its boundaries; SEED= ONLY= play one again
+	AKK_TORTURE_ROUNDS=$(ROUNDS) AKK_TORTURE_SEED=$(SEED) AKK_TORTURE_ONLY=$(ONLY) \
+	  go test -count 1 -parallel $(AT_ONCE) -run '^TestTorture$$' -v -timeout 6h ./internal/testkit/torture
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for TIME each
 	@for p in $$(grep -rl '^func Fuzz' --include '*_test.go' internal | xargs -n1 dirname | sort -u); do \

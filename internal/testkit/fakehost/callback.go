@@ -44,6 +44,7 @@ const (
 	Orphan  Mode = "orphan"   // accepts, and leaves a child in a session of its own that holds stdout
 	Deaf    Mode = "deaf"     // accepts without reading standard input
 	Slow    Mode = "slow"     // accepts SlowFor after it noted the call
+	Held    Mode = "held"     // accepts once the file CB_LOG.hold is gone, at most SleepFor after it noted the call
 	Brood   Mode = "brood"    // leaves two children, one in a session of its own, and sleeps like Sleep
 )
 
@@ -208,6 +209,8 @@ func answer(d Delivery, stdout, stderr io.Writer) int {
 		time.Sleep(SleepFor) // a hung Host, on purpose
 	case Slow:
 		time.Sleep(SlowFor)
+	case Held:
+		hold(os.Getenv(EnvLog) + HoldSuffix)
 	case Orphan:
 		if err := leaveChild(stdout, true); err != nil {
 			fmt.Fprintln(stderr, "callback:", err)
@@ -228,6 +231,17 @@ func answer(d Delivery, stdout, stderr io.Writer) int {
 	}
 	acknowledge(stdout, "accepted", d.Delivery, d.Message, acceptance)
 	return 0
+}
+
+// HoldSuffix makes of the log's name the file that mode held waits for.
+const HoldSuffix = ".hold"
+
+func hold(path string) {
+	for end := time.Now().Add(SleepFor); time.Now().Before(end); time.Sleep(poll) {
+		if _, err := os.Lstat(path); err != nil {
+			return
+		}
+	}
 }
 
 type zeros struct{}

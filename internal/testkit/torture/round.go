@@ -1,0 +1,193 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
+	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
+	"github.com/agent-knock-knock/akk/internal/testkit/standin"
+)
+
+// Figures are what rounds measured.
+type Figures struct {
+	Gone       []time.Duration // from a SIGKILL of the Bridge until nothing of it was left
+	FirstWrite []time.Duration // of the next Bridge: a whole send to a free terminal
+	Ends       []string        // how the task ended
+}
+
+// round is one task under one strike.
+type round struct {
+	Strike
+	*world
+	disk      *small
+	pane      *pane // the one that is struck
+	text      string
+	answer    string
+	dead      bool // the Bridge was killed and none runs
+	agentHurt bool
+	tmuxGone  bool
+	first     time.Duration
+}
+
+// reply is what the Host got for its send.
+type reply struct {
+	turn string // "" when it was refused, or nothing came
+	code string // of the refusal
+	lost bool   // no reply at all
+}
+
+// Round plays one strike in a world of its own and proves what must hold.
+func Round(tb testing.TB, s Strike, n int, seed uint64) Figures {
+	tb.Helper()
+	r := &round{Strike: s, world: newWorld(tb), answer: fmt.Sprintf("answer %d of %x", n, seed)}
+	r.text = fmt.Sprintf("task %d of %x\nSAY:%s", n, seed, r.answer)
+	if s.How == Full {
+		r.disk = mountSmall(tb, r.host.Store)
+	}
+	kinds := []string{standin.Codex, standin.Claude}
+	r.pane = r.agent(kinds[n%2])
+	spare := r.agent(kinds[(n+1)%2])
+	r.host.SetMode(fakehost.Accept)
+	r.start()
+	terminal := r.ready(r.pane)
+	got := r.sendUnderStrike(terminal)
+	if r.dead {
+		r.start()
+		r.dead = false
+	}
+	if r.tmuxGone {
+		spare = r.agent(kinds[(n+1)%2])
+	}
+	r.firstWrite(spare)
+	r.settle()
+	ended := time.Now()
+	if code := r.c.Close(patience); code != 0 {
+		tb.Errorf("the last Bridge ended with %d: %s", code, r.c.Stderr())
+	}
+	r.nobodyLeft(ended)
+	gone := r.gone[:len(r.gone)-1] // the last one was no kill
+	r.checkStore()
+	end := r.check(got)
+	return Figures{Gone: gone, FirstWrite: []time.Duration{r.first}, Ends: []string{end}}
+}
+
+// sendUnderStrike delegates the task, strikes when the point is reached, and lets go.
+func (r *round) sendUnderStrike(terminal string) reply {
+	r.tb.Helper()
+	if r.Point == programRuns {
+		r.host.SetMode(fakehost.Held)
+		if err := os.WriteFile(r.host.Log+fakehost.HoldSuffix, nil, 0o600); err != nil {
+			r.tb.Fatal(err)
+		}
+	} else {
+		r.hold(r.Point, r.Skip)
+	}
+	ctx, cancel := context.WithTimeout(r.tb.Context(), callLimit)
+	defer cancel()
+	replies := make(chan reply, 1)
+	go func(c *fakehost.Client) { replies <- send(ctx, c, terminal, r.text) }(r.c)
+	struck := r.awaitPoint()
+	undo := func() {}
+	if struck {
+		undo = r.strike()
+	}
+	r.release()
+	undo()
+	if r.Again > 0 && !r.dead {
+		<-time.After(r.Again)
+		r.killBridge()
+	}
+	select {
+	case got := <-replies:
+		return got
+	case <-time.After(callLimit):
+		r.tb.Fatalf("a send was not answered within %v", callLimit)
+		return reply{}
+	}
+}
+
+// awaitPoint waits until a process is held; false: the task ended without coming there.
+func (r *round) awaitPoint() bool {
+	r.tb.Helper()
+	reached := false
+	r.wait("the point "+r.Point, func() bool {
+		if r.Point == programRuns {
+			reached = len(r.host.Deliveries()) > 0
+		} else {
+			reached = r.held(r.Point) != 0
+		}
+		return reached || r.maybeNever() && r.told()
+	}, func() string { return r.c.Stderr() })
+	return reached
+}
+
+// told reports that the Host has heard of the task and the Bridge has nothing left to do.
+func (r *round) told() bool {
+	if len(r.host.Deliveries()) == 0 {
+		return false
+	}
+	open, _ := r.open()
+	return len(open) == 0
+}
+
+// release ends the hold.
+func (r *round) release() {
+	r.tb.Helper()
+	if r.Point != programRuns {
+		keep := r.Victim == Disk && (r.disk == nil || r.How != Full)
+		r.letGo()
+		if keep {
+			r.fail(r.How)
+		}
+		return
+	}
+	r.host.SetMode(fakehost.Accept)
+	if err := os.Remove(r.host.Log + fakehost.HoldSuffix); err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
+func send(ctx context.Context, c *fakehost.Client, terminal, text string) reply {
+	res, err := c.Call(ctx, "agent_knock_knock_send", map[string]any{"terminal_id": terminal, "request": text})
+	if err != nil {
+		return reply{lost: true}
+	}
+	if res.IsError {
+		return reply{code: res.Code()}
+	}
+	var got struct {
+		TurnID string `json:"turn_id"`
+	}
+	if json.Unmarshal(res.JSON, &got) != nil || got.TurnID == "" {
+		return reply{code: "unreadable: " + string(res.JSON)}
+	}
+	return reply{turn: got.TurnID}
+}
+
+// firstWrite sends another task to a free terminal: whatever died before, it must not wait
+// for a lock of the dead.
+func (r *round) firstWrite(spare *pane) {
+	r.tb.Helper()
+	terminal := r.ready(spare)
+	ctx, cancel := context.WithTimeout(r.tb.Context(), callLimit)
+	defer cancel()
+	start := time.Now()
+	got := send(ctx, r.c, terminal, "SAY:second "+r.answer)
+	r.first = time.Since(start)
+	if got.turn == "" {
+		r.tb.Errorf("the next task was not taken: %+v; %s", got, r.c.Stderr())
+	}
+	faketmux.Wait(r.tb, "the callback of the next task", func() bool {
+		for _, d := range r.host.Deliveries() {
+			if d.Body == "second "+r.answer {
+				return true
+			}
+		}
+		return false
+	}, func() string { return r.c.Stderr() })
+}
