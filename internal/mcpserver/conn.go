@@ -57,6 +57,7 @@ type conn struct {
 	frames  *frameReader
 	out     *writer
 	pending *inflight
+	asks    *asks
 	stopped <-chan struct{} // closed when nothing more is admitted
 
 	resources   bool // there are any: see Config
@@ -114,7 +115,9 @@ func (c *conn) accept(frame []byte) jsonrpc.Message {
 		c.refuse(no)
 		return nil
 	case e.kind == response:
-		c.log.Debug("a response was dropped: nothing was asked", "line", c.frames.line)
+		if !c.asks.deliver(e) {
+			c.log.Debug("a response was dropped: nothing was asked", "line", c.frames.line)
+		}
 		return nil
 	case e.kind == notification:
 		return c.notified(e)
@@ -314,6 +317,8 @@ func (c *conn) finish(cause error) error {
 	if !errors.Is(cause, io.EOF) && !errors.Is(cause, errStopped) {
 		c.log.Error("reading from the Host failed", "error", cause)
 	}
+	c.asks.close()
+	c.calls.End()
 	until := time.Now().Add(DrainLimit)
 	if err := c.drain(until); err != nil {
 		c.abandon()

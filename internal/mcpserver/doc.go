@@ -12,8 +12,8 @@
 //
 // A line that is not JSON is answered with -32700 and id null. A line that is JSON and
 // not a request is answered with -32600, and with its id where one can be read. A line
-// above [MaxFrame] is skipped, never held, and answered once. Blank lines, responses (the
-// server never asks the Host anything) and unknown notifications are dropped. A byte
+// above [MaxFrame] is skipped, never held, and answered once. Blank lines, responses to
+// nothing that was asked and unknown notifications are dropped. A byte
 // order mark and CRLF are forgiven. Batches are refused. None of these ends the session.
 //
 // # Ids
@@ -27,6 +27,12 @@
 //
 // notifications/cancelled reaches the handler's context at once and no reply is sent for
 // that id. What the tool has already made durable stands.
+//
+// # Questions to the Host
+//
+// A handler may put a question to the person behind the Host ([toolkit.Host]): as a
+// request with an id of ours where the Host takes requests, as the result of the call
+// where it does not (from 2026-07-28). The end of the session ends every open question.
 //
 // # The end of a session
 //

@@ -31,9 +31,12 @@ const (
 // envelope is a frame that is a JSON-RPC 2.0 message. The slices share the frame.
 type envelope struct {
 	kind   kind
-	id     json.RawMessage // as written; nil unless kind is request
+	id     json.RawMessage // as written; nil in a notification
 	method string
 	params json.RawMessage // an object, or nil when absent or null
+
+	result json.RawMessage // of a response that is not an error
+	failed bool            // the response is an error
 }
 
 // refusal is a frame's answer when the frame is not served.
@@ -86,7 +89,7 @@ func (m object) envelope(twice string) (envelope, *refusal) {
 	case json.Unmarshal(m["jsonrpc"], &version) != nil || version != "2.0":
 		return refuse(jsonrpc.CodeInvalidRequest, `"jsonrpc" must be "2.0"`)
 	case !hasMethod && (hasResult || hasError):
-		return envelope{kind: response}, nil
+		return envelope{kind: response, id: id, result: m["result"], failed: hasError}, nil
 	case idFault != "":
 		return refuse(jsonrpc.CodeInvalidRequest, "%s", idFault)
 	case hasMethod && (hasResult || hasError):

@@ -112,10 +112,14 @@ func (c *conn) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToo
 	if e == nil || e.ticket == nil { // given up at the drain limit
 		return nil, &jsonrpc.Error{Code: codeStopping, Message: "the Bridge is stopping: this request was not carried out"}
 	}
+	e.ticket.Face(c.faceOf(req), resumed(req.Params))
 	result, err := e.ticket.Run(ctx, e.args)
 	if err != nil {
 		_, msg, _ := fault.Public(err)
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: msg}
+	}
+	if result.Input != nil {
+		return inputRequired(result.Input), nil
 	}
 	return &mcp.CallToolResult{
 		Content:           []mcp.Content{&mcp.TextContent{Text: result.Text}},

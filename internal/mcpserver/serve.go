@@ -64,6 +64,7 @@ func Serve(ctx context.Context, cfg Config) error {
 		frames:    newFrameReader(in, MaxFrame),
 		out:       newWriter(out),
 		pending:   newInflight(),
+		asks:      newAsks(),
 		resources: cfg.Resources != nil,
 		stopped:   stopping.Done(),
 		finished:  make(chan struct{}),
