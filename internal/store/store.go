@@ -189,7 +189,7 @@ func openPool(dsn string, n int) *sql.DB {
 // Every setting is in the DSN, because a PRAGMA sent by Exec holds for one pooled
 // connection only (cases L13, L14).
 func writeDSN(path, sync string) string {
-	return dsn(path, "_busy_timeout=5000&_journal_mode=WAL&_synchronous="+sync+"&_foreign_keys=on&_txlock=immediate&_dqs=0&_defensive=1")
+	return dsn(path, "_busy_timeout=5000&_journal_mode=WAL&_synchronous="+sync+"&_foreign_keys=on&_txlock=immediate&_dqs=0&_defensive=1&_pragma=auto_vacuum(2)")
 }
 
 func readDSN(path string) string {
