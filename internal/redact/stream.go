@@ -52,19 +52,15 @@ const (
 // Append masks the next bytes and appends what is certain to dst.
 func (s *Stream) Append(dst, p []byte) []byte {
 	if len(s.held) == 0 {
-		dst = s.run(dst, p, false)
-		return dst
+		return s.run(dst, p, false)
 	}
-	all := append(s.held, p...)
-	s.held = nil
-	return s.run(dst, all, false)
+	s.held = append(s.held, p...)
+	return s.run(dst, s.held, false)
 }
 
 // Flush appends what is left, masked. The Stream can then be used for another one.
 func (s *Stream) Flush(dst []byte) []byte {
-	held := s.held
-	s.held = nil
-	dst = s.run(dst, held, true)
+	dst = s.run(dst, s.held, true)
 	*s = Stream{}
 	return dst
 }
@@ -90,9 +86,7 @@ func (s *Stream) run(dst, buf []byte, final bool) []byte {
 			dst, i = s.rest(dst, buf, i, safe)
 		}
 	}
-	if i < len(buf) {
-		s.held = append([]byte(nil), buf[i:]...)
-	}
+	s.held = append(s.held[:0], buf[i:]...) // buf may be held itself: append copies forward
 	return dst
 }
 
@@ -208,18 +202,28 @@ func (s *Stream) keyLast(dst, buf []byte, i, safe int) ([]byte, int) {
 	return dst, i
 }
 
+// span counts the bytes at the front of b that are of a word, or that are not.
+func span(b []byte, want uint8) int {
+	for i, c := range b {
+		if kind[c]&word != want {
+			return i
+		}
+	}
+	return len(b)
+}
+
 // plain copies text up to the next secret, and masks that.
 func (s *Stream) plain(dst, buf []byte, from, safe int) ([]byte, int) {
 	i := from
 	for i < safe {
-		if kind[buf[i]]&word == 0 {
-			i++
-			continue
+		i += span(buf[i:safe], 0)
+		if i == safe {
+			break
 		}
-		end := i + 1
-		limit := min(len(buf), i+maxWord)
-		for end < limit && kind[buf[end]]&word != 0 {
-			end++
+		end := i + span(buf[i:min(len(buf), i+maxWord)], word)
+		if end-i < shortest && dull(buf, i, end) {
+			i = end
+			continue
 		}
 		hit := find(buf, i, end)
 		if hit.next == 0 {

@@ -11,6 +11,7 @@ const (
 	dot                      // .
 	bearer                   // a word or . ~ + / =
 	blank                    // blank and tab
+	spur                     // what may stand between a name or scheme and its value
 )
 
 // The ends of values.
@@ -29,8 +30,13 @@ var kind, ends = func() (k, e [256]uint8) {
 			k[c] = dot | bearer
 		case b == '~' || b == '+' || b == '/' || b == '=':
 			k[c] = bearer
+			if b == '=' {
+				k[c] |= spur
+			}
+		case b == ':' || b == '"' || b == '\'' || b == '\\':
+			k[c] = spur
 		case b == ' ' || b == '\t':
-			k[c] = blank
+			k[c] = blank | spur
 		}
 	}
 	for _, b := range []byte(" \t\r\n,}&\"'`") {
@@ -110,6 +116,19 @@ func find(buf []byte, i, end int) hit {
 		return findValue(buf, i, end)
 	}
 	return hit{}
+}
+
+// dull reports, for a word that is too short for a shape, that nothing can follow from it.
+// It is only a shortcut: find would say the same.
+func dull(buf []byte, i, end int) bool {
+	if end == len(buf) || kind[buf[end]]&spur == 0 {
+		return true
+	}
+	if buf[end] != ' ' || end+1 == len(buf) {
+		return false
+	}
+	n, c := end-i, buf[end+1]
+	return n != 5 && n != 6 && buf[i] != '-' && c != ':' && c != '=' && kind[c]&blank == 0
 }
 
 func findShape(buf []byte, i, end int) hit {
@@ -267,15 +286,14 @@ func findValue(buf []byte, i, end int) hit {
 	for k < limit && (buf[k] == '\\' || buf[k] == '"' || buf[k] == '\'' || kind[buf[k]]&blank != 0) {
 		k++
 	}
-	if k >= limit || buf[k] != ':' && buf[k] != '=' || !secretName(buf[i:end]) {
+	if k >= limit || buf[k] != ':' && buf[k] != '=' || !mayBeSecret(buf[i:end]) {
 		return hit{}
 	}
 	sep := k
 	k = afterBlanks(buf, k+1)
-	if k == len(buf) || counts(buf[i:end], buf, k) {
+	if k == len(buf) || counts(buf[i:end], buf, k) || !secretName(buf[i:end]) {
 		return hit{}
 	}
-	end = sep
 	m := inLine
 	if buf[sep] == '=' && k == sep+1 && kind[buf[sep-1]]&blank == 0 {
 		m = inTight
@@ -311,8 +329,38 @@ func afterBlanks(buf []byte, k int) int {
 	return k
 }
 
+// letters is a set of letters; a word without the letters of any name is not looked at.
+type letters uint32
+
+func lettersOf(s string) (l letters) {
+	for _, c := range []byte(s) {
+		l |= 1 << (c - 'a')
+	}
+	return l
+}
+
+// needed has the letters that each kind of name has at least.
+var needed = [...]letters{lettersOf("ken"), lettersOf("key"), lettersOf("cret"), lettersOf("pasw"), lettersOf("pashr"), lettersOf("authoriz"), lettersOf("coki")}
+
+// mayBeSecret is a shortcut: it is true for every secret name, and for few others.
+func mayBeSecret(name []byte) bool {
+	var has letters
+	for _, c := range name {
+		has |= 1 << ((c | 0x20) - 'a') & (1<<26 - 1) // other bytes shift out or set a bit in vain
+	}
+	for _, n := range needed {
+		if has&n == n {
+			return true
+		}
+	}
+	return false
+}
+
 // secretName reports whether the value of a name is secret.
 func secretName(name []byte) bool {
+	if !mayBeSecret(name) {
+		return false
+	}
 	var flat [maxWord]byte // lower case, without _ and -
 	n := 0
 	for _, c := range name {
@@ -356,6 +404,10 @@ func namesToken(name, flat []byte) bool {
 	return false
 }
 
+func endsFold(b []byte, end string) bool {
+	return len(b) >= len(end) && bytes.EqualFold(b[len(b)-len(end):], []byte(end))
+}
+
 // counts reports whether the name counts tokens and the value at k is a number.
 func counts(name, buf []byte, k int) bool {
 	digits := k
@@ -365,9 +417,8 @@ func counts(name, buf []byte, k int) bool {
 	if digits == k || digits-k > 15 || digits < len(buf) && kind[buf[digits]]&(word|dot) != 0 {
 		return false
 	}
-	lower := bytes.ToLower(name)
-	if bytes.HasSuffix(lower, []byte("tokens")) {
+	if endsFold(name, "tokens") {
 		return true
 	}
-	return bytes.HasSuffix(lower, []byte("token")) && slices.ContainsFunc(counters, func(c []byte) bool { return bytes.Contains(lower, c) })
+	return endsFold(name, "token") && slices.ContainsFunc(counters, func(c []byte) bool { return bytes.Contains(bytes.ToLower(name), c) })
 }
