@@ -28,6 +28,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/profile"
 	"github.com/agent-knock-knock/akk/internal/reconcile"
 	"github.com/agent-knock-knock/akk/internal/redact"
+	"github.com/agent-knock-knock/akk/internal/retention"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/supervise"
 	"github.com/agent-knock-knock/akk/internal/toolkit"
@@ -169,6 +170,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 		reconcile.Phase{Name: "threads", Startup: b.threads.Sweep, Sweep: b.threads.Sweep},
 		reconcile.Phase{Name: "watches", Startup: b.watches.Sweep, Sweep: b.watches.Sweep},
 		reconcile.Phase{Name: "callbacks", Startup: b.recoverCallbacks, Sweep: b.recoverCallbacks},
+		reconcile.Phase{Name: "retention", Sweep: (&retention.Keeper{DB: b.db, Clock: clock.System{}, Log: b.log}).Sweep},
 	)
 	return nil
 }

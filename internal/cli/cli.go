@@ -53,10 +53,15 @@ type Deps struct {
 	Bridges BridgesFunc
 	// Outbox looks at deliveries of a Store and changes them on an operator's word.
 	Outbox OutboxFuncs
+	// Prune forgets what ended long ago.
+	Prune PruneFunc
 
 	// Coordination serves the coordination ledger as MCP on stdin and stdout until stdin
 	// ends. It must write nothing but MCP messages to stdout.
 	Coordination func(ctx context.Context, o CoordinationOptions, stdin io.Reader, stdout, stderr io.Writer) error
+
+	// HarnessServe serves headless agents until ctx ends; it prints nothing on stdout.
+	HarnessServe func(ctx context.Context, o HarnessServeOptions, stdin io.Reader, stderr io.Writer) error
 
 	LookupEnv  func(name string) (string, bool)
 	IsTerminal func(w io.Writer) bool
@@ -77,7 +82,7 @@ func (d Deps) withDefaults() Deps {
 
 // Main runs one command line (without the program's name) and returns its exit code: 0,
 // or 1 after exactly one line on stderr, "agent-knock-knock: code: message (hint)"; 2 when
-// doctor could not make a check.
+// doctor could not make a check; 3 when another server has the state directory.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, deps Deps) int {
 	root := New(deps)
 	if args == nil {
@@ -92,10 +97,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return 0
 	}
 	fmt.Fprintln(stderr, errorLine(err))
-	if fault.Is(err, CodeUnchecked) {
-		return 2
-	}
-	return 1
+	return exitStatus(err)
 }
 
 // errorLine is the one line of a failure. A coded error shows its public text; an error
@@ -148,8 +150,14 @@ func New(deps Deps) *cobra.Command {
 	if deps.Outbox.List != nil {
 		root.AddCommand(newOutbox(deps))
 	}
+	if deps.Prune != nil {
+		root.AddCommand(newStore(deps))
+	}
 	if deps.Coordination != nil {
 		root.AddCommand(newCoordination(deps))
+	}
+	if deps.HarnessServe != nil {
+		root.AddCommand(newHarness(deps))
 	}
 	root.AddCommand(newHostProfile(deps), newDoctor(deps), newVersion(deps))
 	return root

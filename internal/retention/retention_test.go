@@ -1,0 +1,131 @@
+package retention_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/retention"
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/testkit/bigstore"
+)
+
+// aged is a Store with old Turns, three of them of yesterday.
+func aged(t *testing.T, n int) (*store.DB, time.Time) {
+	t.Helper()
+	dir, now := t.TempDir(), time.Now()
+	bigstore.Fill(t, dir, n, now.Add(-8*24*time.Hour))
+	bigstore.Fill(t, dir, 3, now.Add(-24*time.Hour))
+	db, err := store.Open(t.Context(), dir, store.Options{Relaxed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db, now.Add(-retention.Keep)
+}
+
+func exec(t *testing.T, db *store.DB, sql string) {
+	t.Helper()
+	if err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(sql); return err }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, db *store.DB, table string) (n int) {
+	t.Helper()
+	if err := db.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow("SELECT count(*) FROM " + table).Scan(&n) }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func whole(t *testing.T, db *store.DB) {
+	t.Helper()
+	if n := count(t, db, "pragma_foreign_key_check"); n != 0 {
+		t.Errorf("%d rows lost their parent", n)
+	}
+	if n := count(t, db, "pragma_integrity_check WHERE integrity_check <> 'ok'"); n != 0 {
+		t.Errorf("integrity_check found %d problems", n)
+	}
+}
+
+func TestWhatEndedLongAgoIsForgottenAndTheFileShrinks(t *testing.T) {
+	db, before := aged(t, 1000)
+	space, err := db.Space(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, done, err := (&retention.Pruner{DB: db}).Prune(t.Context(), before, 0)
+	if err != nil || !done || sum.Turns != 1000 || sum.Kept != 0 || sum.Sessions != 1 || sum.Bridges != 1 {
+		t.Errorf("%+v, %v, %v", sum, done, err)
+	}
+	for table, want := range map[string]int{"turn": 3, "outbox": 3, "session": 1, "bridge": 1, "turn_event": 15} {
+		if n := count(t, db, table); n != want {
+			t.Errorf("%d rows are left in %s, want %d", n, table, want)
+		}
+	}
+	whole(t, db)
+	if err := db.Shrink(t.Context(), 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := db.Space(t.Context()); err != nil || after.Size > space.Size/4 {
+		t.Errorf("%d bytes of %d are left, %v", after.Size, space.Size, err)
+	}
+}
+
+func TestWhatWasNotHeardOrKeepsATerminalStays(t *testing.T) {
+	db, before := aged(t, 250)
+	exec(t, db, "UPDATE outbox SET status = 'uncertain' WHERE seq IN (2, 150)")
+	exec(t, db, "UPDATE outbox SET status = 'pending', open = 1 WHERE seq = 3")
+	exec(t, db, "UPDATE outbox SET status = 'discarded' WHERE seq = 4") // an operator decided
+	exec(t, db, "UPDATE turn SET blocking = 1 WHERE turn_id = (SELECT source_id FROM outbox WHERE seq = 200)")
+	sum, done, err := (&retention.Pruner{DB: db}).Prune(t.Context(), before, 0)
+	if err != nil || !done || sum.Turns != 246 || sum.Kept != 3 || sum.Bridges != 0 {
+		t.Errorf("%+v, %v, %v", sum, done, err)
+	}
+	if n := count(t, db, "turn"); n != 7 {
+		t.Errorf("%d turns are left", n)
+	}
+	whole(t, db)
+}
+
+func TestADryRunCountsAndChangesNothing(t *testing.T) {
+	db, before := aged(t, 250)
+	exec(t, db, "UPDATE outbox SET status = 'failed' WHERE seq = 2")
+	sum, done, err := (&retention.Pruner{DB: db, DryRun: true}).Prune(t.Context(), before, 0)
+	if err != nil || !done || sum.Turns != 249 || sum.Kept != 1 || count(t, db, "turn") != 253 {
+		t.Errorf("%+v, %v, %v", sum, done, err)
+	}
+}
+
+// hand is a clock that a test moves.
+type hand struct {
+	clock.System
+	now time.Time
+}
+
+func (h *hand) Now() time.Time { return h.now }
+
+func TestABridgeForgetsInPassesAnHourApart(t *testing.T) {
+	db, _ := aged(t, 2500)
+	h := &hand{now: time.Now()}
+	k := &retention.Keeper{DB: db, Clock: h, Log: slog.New(slog.DiscardHandler)}
+	sweep := func(want int) {
+		t.Helper()
+		if err := k.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db, "turn"); n != want {
+			t.Errorf("%d turns are left, want %d", n, want)
+		}
+	}
+	sweep(2503) // not while it starts
+	h.now = h.now.Add(61 * time.Second)
+	sweep(503) // one bounded step
+	sweep(3)
+	exec(t, db, "UPDATE turn SET updated_at = 0 WHERE rowid = (SELECT min(rowid) FROM turn)")
+	sweep(3) // the pass is over
+	h.now = h.now.Add(61 * time.Minute)
+	sweep(2)
+}
