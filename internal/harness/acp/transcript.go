@@ -23,7 +23,7 @@ const (
 // Transcript collects what belongs to one turn. Feed it only the events of that turn, in
 // order. It is plain memory: no clock, no lock. The zero value is empty.
 type Transcript struct {
-	groups      []group
+	groups      []*group
 	byID        map[string]int
 	broken      bool // the next chunk without an id begins a group
 	textBytes   int
@@ -143,20 +143,20 @@ func (t *Transcript) message(c *Chunk) error {
 func (t *Transcript) groupFor(id string) *group {
 	if id == "" {
 		if n := len(t.groups); n > 0 && t.groups[n-1].id == "" && !t.broken {
-			return &t.groups[n-1]
+			return t.groups[n-1]
 		}
 	} else if i, ok := t.byID[id]; ok {
-		return &t.groups[i]
+		return t.groups[i]
 	}
 	t.broken = false
-	t.groups = append(t.groups, group{id: id})
+	t.groups = append(t.groups, &group{id: id})
 	if id != "" {
 		if t.byID == nil {
 			t.byID = make(map[string]int)
 		}
 		t.byID[id] = len(t.groups) - 1
 	}
-	return &t.groups[len(t.groups)-1]
+	return t.groups[len(t.groups)-1]
 }
 
 // Tool merges a tool call, or a change of one. An id that was never seen is a new call:

@@ -40,6 +40,7 @@ type agent struct {
 	in    *bufio.Reader
 	err   io.Writer
 	ctx   context.Context
+	exit  func(int)
 
 	writing sync.Mutex
 	out     io.Writer
@@ -60,8 +61,19 @@ type session struct {
 	cancel  context.CancelFunc // of the running prompt
 }
 
-// Main plays the agent until its stdin ends and returns the exit status.
+// Main plays the agent as a process of its own until its stdin ends, and returns the exit
+// status.
 func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(args, env, stdin, stdout, stderr, os.Exit)
+}
+
+// Run plays the agent inside this process. EXIT ends it like the end of stdin; CRASH and
+// --stay-open are not for it.
+func Run(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return run(args, env, stdin, stdout, stderr, nil)
+}
+
+func run(args, env []string, stdin io.Reader, stdout, stderr io.Writer, exit func(int)) int {
 	flags, err := ParseFlags(args, env, stderr)
 	if err != nil {
 		return 2
@@ -82,18 +94,26 @@ func Main(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, flags.Stderr)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	if exit == nil {
+		exit = func(int) {
+			stop()
+			if c, ok := stdin.(io.Closer); ok {
+				_ = c.Close()
+			}
+		}
+	}
 	a := &agent{
-		flags: flags, in: bufio.NewReader(stdin), out: stdout, err: stderr, ctx: ctx,
+		exit: exit, flags: flags, in: bufio.NewReader(stdin), out: stdout, err: stderr, ctx: ctx,
 		waiting: map[string]chan frame{}, sessions: map[string]*session{}, loggedIn: !flags.AuthRequired,
 	}
 	if flags.Prose {
 		a.line("Loaded cached credentials.")
 	}
 	a.serve()
+	stop()
 	if flags.StayOpen {
 		select {}
 	}
-	stop()
 	a.turns.Wait()
 	return 0
 }
@@ -190,7 +210,7 @@ func (a *agent) line(text string) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if _, err := io.WriteString(a.out, text+"\n"); err != nil {
-		os.Exit(1) // nobody listens any more
+		a.exit(1) // nobody listens any more
 	}
 }
 

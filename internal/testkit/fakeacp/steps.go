@@ -67,7 +67,7 @@ func init() { // the steps refer to the table
 		"COMMANDS": commands,
 		"STOP":     func(t *turn, args string) { t.stop = args },
 		"ERR":      fail,
-		"EXIT":     func(_ *turn, args string) { os.Exit(number(args, 1)) },
+		"EXIT":     func(t *turn, args string) { t.exit(number(args, 1)) },
 		"CRASH":    func(*turn, string) { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
 		"SPAWN":    spawn, "FORK": spawn,
 		"STDERR": func(t *turn, args string) { fmt.Fprintln(t.err, args) },
