@@ -31,6 +31,12 @@ tmux: # a line that says what to do, before anything needs tmux
 	  apt-get install -y -qq tmux >/dev/null 2>&1 || { apt-get update -qq >/dev/null && apt-get install -y -qq tmux >/dev/null; } || \
 	  { echo "install tmux (for example: sudo apt-get install tmux) and run make again"; exit 1; }; }
 
+.PHONY: chromium
+chromium: # the same for the browser that shows the ledger's view
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { echo "chromium is not installed; trying apt-get (any other way is fine too)"; \
+	  apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 || { apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+	  { echo "install chromium (for example: sudo apt-get install chromium) and run make again"; exit 1; }; }
+
 .PHONY: test
 test: tmux ## the whole test suite: real tmux, real SQLite, real processes
 	go test -timeout 45m ./...
@@ -40,7 +46,7 @@ race: tmux ## the test suite under the race detector
 	go test -race -timeout 40m ./...
 
 .PHONY: e2e
-e2e: tmux build ## the real Codex and Claude Code at pinned versions against a scripted model; RUN= picks tests
+e2e: tmux chromium build ## the real Codex and Claude Code at pinned versions against a scripted model; RUN= picks tests
 	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 60m -run '$(RUN)' ./internal/e2e/...
 
 .PHONY: compat
@@ -88,6 +94,11 @@ AT_ONCE ?= 1
 torture: tmux ## ROUNDS=500: kill, freeze or starve what a task touches at each of its boundaries; SEED= ONLY= play one again
 	AKK_TORTURE_ROUNDS=$(ROUNDS) AKK_TORTURE_SEED=$(SEED) AKK_TORTURE_ONLY=$(ONLY) \
 	  go test -count 1 -parallel $(AT_ONCE) -run '^TestTorture$$' -v -timeout 6h ./internal/testkit/torture
+
+TURNS   ?= 200000
+.PHONY: bigstore
+bigstore: tmux ## TURNS=200000: eight Bridges start at once on a Store that holds so many, each within a second
+	AKK_BIG_TURNS=$(TURNS) go test -count 1 -run '^TestEightBridgesStartAtOnceOnABigStore$$' -v -timeout 30m ./internal/e2e
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for TIME each

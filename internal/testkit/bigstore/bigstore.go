@@ -18,8 +18,8 @@ import (
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
 )
 
-// answerBytes is the length of each answer; a Turn takes about 5 KB with all its rows.
-const answerBytes = 2500
+// answerBytes is the length of each answer; a Turn takes about 6 KB with all its rows.
+const answerBytes = 600
 
 // copiesAtOnce bounds one transaction.
 const copiesAtOnce = 20_000
