@@ -1,11 +1,11 @@
 // Walks the pull flow with the official TypeScript client of MCP.
-// usage: node walk.mjs <server> <args…>
+// usage: node walk.mjs <number of tools> <server> <args…>
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 
-const [command, ...args] = process.argv.slice(2);
+const [expected, command, ...args] = process.argv.slice(2);
 const client = new Client({ name: "walk", version: "1.0.0" });
-await client.connect(new StdioClientTransport({ command, args }));
+await client.connect(new StdioClientTransport({ command, args, env: process.env }));
 
 let calls = 0;
 async function call(name, input = {}) {
@@ -19,7 +19,7 @@ function check(ok, what) {
 }
 
 const { tools } = await client.listTools();
-check(tools.length === 78, `${tools.length} tools`);
+check(tools.length === Number(expected), `${tools.length} tools`);
 await call("coordination.capabilities");
 const project = await call("projects.create", { name: "P" });
 const project_id = project.id;
