@@ -37,12 +37,6 @@ chromium: # the same for the browser that shows the ledger's view
 	  apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 || { apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	  { echo "install chromium (for example: sudo apt-get install chromium) and run make again"; exit 1; }; }
 
-.PHONY: chromium
-chromium: # the same for the browser that shows the ledger's view
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { echo "chromium is not installed; trying apt-get (any other way is fine too)"; \
-	  apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 || { apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
-	  { echo "install chromium (for example: sudo apt-get install chromium) and run make again"; exit 1; }; }
-
 .PHONY: test
 test: tmux ## the whole test suite: real tmux, real SQLite, real processes
 	go test -timeout 45m ./...
