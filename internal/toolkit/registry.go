@@ -51,6 +51,9 @@ type Spec struct {
 	// Detach: at the end of the session the handler's context ends at once, with the cause
 	// [ErrEnded], because what it waits for goes on without it.
 	Detach bool
+	// OpenOutput: Output may leave additionalProperties open, because the result is made
+	// elsewhere and may say more.
+	OpenOutput bool
 	// MaxResult replaces the package's bound when it is above zero.
 	MaxResult int
 	// Unknown may refuse an argument that the schema does not know in words and with a code
@@ -285,7 +288,7 @@ func newDeclaration(s Spec, in reflect.Type, failure string) *declaration {
 }
 
 func (d *declaration) fill(s Spec, in reflect.Type, failure string) (err error) {
-	if d.input, err = declare(s.Input); err != nil {
+	if d.input, err = declare(s.Input, false); err != nil {
 		return fmt.Errorf("input schema: %w", err)
 	}
 	if err := d.input.fits(in); err != nil {
@@ -297,10 +300,10 @@ func (d *declaration) fill(s Spec, in reflect.Type, failure string) (err error) 
 	if len(s.Output) == 0 {
 		return nil
 	}
-	if d.output, err = declare(s.Output); err != nil {
+	if d.output, err = declare(s.Output, s.OpenOutput); err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
-	if d.publishedOutput, err = withFailure(s.Output, failure); err != nil {
+	if d.publishedOutput, err = withFailure(s.Output, failure, s.OpenOutput); err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
 	return nil

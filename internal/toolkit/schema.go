@@ -21,8 +21,8 @@ type schema struct {
 	resolve  func() (*jsonschema.Resolved, error)
 }
 
-// declare parses a schema and requires it to be a closed object.
-func declare(raw json.RawMessage) (*schema, error) {
+// declare parses a schema and requires it to be an object, closed unless open is set.
+func declare(raw json.RawMessage, open bool) (*schema, error) {
 	var tree map[string]any
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, fmt.Errorf("is not a JSON object: %w", err)
@@ -30,7 +30,7 @@ func declare(raw json.RawMessage) (*schema, error) {
 	if tree["type"] != "object" {
 		return nil, fmt.Errorf(`must have type "object"`)
 	}
-	if err := closed(tree, "$"); err != nil {
+	if err := closed(tree, "$"); err != nil && !open {
 		return nil, err
 	}
 	properties, _ := tree["properties"].(map[string]any)
@@ -115,7 +115,7 @@ const failureSchema = `{"type":"object","properties":{"error":{"type":"object","
 // withFailure returns a schema for success or failure. Clients exist that check
 // structuredContent of a failed call against the published schema as well. $defs move to
 // the root, where their references look for them.
-func withFailure(success json.RawMessage, failure string) (json.RawMessage, error) {
+func withFailure(success json.RawMessage, failure string, open bool) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(success, &members); err != nil {
 		return nil, err
@@ -128,7 +128,11 @@ func withFailure(success json.RawMessage, failure string) (json.RawMessage, erro
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteString(`{"type":"object","oneOf":[`)
+	either := "oneOf"
+	if open { // an open success may describe a failure too
+		either = "anyOf"
+	}
+	b.WriteString(`{"type":"object",` + quote(either) + `:[`)
 	b.Write(body)
 	b.WriteString("," + failure + "]")
 	if defs != nil {
