@@ -3,12 +3,12 @@ package harness
 import (
 	"net/netip"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/pattern"
 )
 
 // Limits of what a caller may send.
@@ -127,12 +127,12 @@ func UnknownKey(name string) *Error {
 }
 
 var (
-	sessionIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
-	messageIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-	envNameForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	dockerIDForm  = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	hostForm      = regexp.MustCompile(`^[A-Za-z0-9._@%:\[\]][A-Za-z0-9._@%:\[\]-]*$`)
-	harnessForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+	sessionIDForm = pattern.New(`^[A-Za-z0-9._-]{1,128}$`)
+	messageIDForm = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
+	envNameForm   = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	dockerIDForm  = pattern.New(`^[0-9a-f]{64}$`)
+	hostForm      = pattern.New(`^[A-Za-z0-9._@%:\[\]][A-Za-z0-9._@%:\[\]-]*$`)
+	harnessForm   = pattern.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 )
 
 // CheckSessionID refuses what cannot be a session id, and what is a path.

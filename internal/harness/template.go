@@ -2,10 +2,11 @@ package harness
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/pattern"
 )
 
 // The network modes of a template.
@@ -43,7 +44,7 @@ type Template struct {
 var TemplateKeys = []string{"name", "harness", "description", "model", "thinking", "before_start", "after_start", "special_instructions", "runtime", "target",
 	"remote_host", "permission_mode", "command", "args", "env", "cwd", "docker_image", "container_policy", "login_dirs", "mounts", "ports", "network_mode", "proxy_port"}
 
-var templateName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var templateName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckTemplateName refuses what cannot be the name of a template.
 func CheckTemplateName(name string) error {

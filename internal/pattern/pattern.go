@@ -44,3 +44,9 @@ func (p *Pattern) FindStringSubmatch(s string) []string { return p.compile().Fin
 
 // FindSubmatch is [regexp.Regexp.FindSubmatch].
 func (p *Pattern) FindSubmatch(b []byte) [][]byte { return p.compile().FindSubmatch(b) }
+
+// FindAllString is [regexp.Regexp.FindAllString].
+func (p *Pattern) FindAllString(s string, n int) []string { return p.compile().FindAllString(s, n) }
+
+// ReplaceAllString is [regexp.Regexp.ReplaceAllString].
+func (p *Pattern) ReplaceAllString(s, with string) string { return p.compile().ReplaceAllString(s, with) }
