@@ -1,10 +1,12 @@
 package acp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +73,42 @@ func inBubble(t *testing.T, flags string, o acp.Options, f func(r *rig)) {
 		}()
 		f(r)
 	})
+}
+
+// hand is an agent that the test plays itself.
+type hand struct {
+	t   *testing.T
+	in  *bufio.Reader
+	out io.Writer
+}
+
+// byHand runs f with a rig whose session is s1.
+func byHand(t *testing.T, f func(r *rig, agent *hand)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		toAgent, fromUs := io.Pipe()
+		toUs, fromAgent := io.Pipe()
+		r := newRig(t)
+		r.sid = "s1"
+		r.conn = acp.Open(t.Context(), toUs, fromUs, r, acp.Options{})
+		f(r, &hand{t: t, in: bufio.NewReader(toAgent), out: fromAgent})
+		r.conn.Close()
+		r.checkLast()
+	})
+}
+
+func (h *hand) next() message {
+	line, err := h.in.ReadBytes('\n')
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return parse(line)
+}
+
+func (h *hand) say(line string) {
+	if _, err := io.WriteString(h.out, line+"\n"); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 func newRig(t *testing.T) *rig {
@@ -245,4 +283,23 @@ func equalLists(t *testing.T, what string, got, want []string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %q, want %q", what, got, want)
 	}
+}
+
+func sameJSON(t *testing.T, what string, got, want json.RawMessage) {
+	t.Helper()
+	var g, w any
+	_ = json.Unmarshal(got, &g)
+	_ = json.Unmarshal(want, &w)
+	if !reflect.DeepEqual(g, w) {
+		t.Errorf("%s: got %s, want %s", what, got, want)
+	}
+}
+
+func last[E acp.Event](r *rig) E {
+	found := all[E](r)
+	if len(found) == 0 {
+		var none E
+		r.t.Fatalf("no %T came", none)
+	}
+	return found[len(found)-1]
 }

@@ -135,29 +135,74 @@ func TestCancelAnswersEveryQuestionFirst(t *testing.T) {
 
 // A question that the agent asks while the cancel is on its way is answered too.
 func TestAQuestionOfACancelledTurnIsAnsweredAtOnce(t *testing.T) {
-	inBubble(t, "", acp.Options{}, func(r *rig) {
-		r.open(everything)
-		// The agent's prompt ends with the cancel only at its next step: PERM comes after it.
-		turn := r.start("msg-1", "PERM")
-		first := await[*acp.Request](r, 0)
-		r.on = func(e acp.Event) {}
+	byHand(t, func(r *rig, agent *hand) {
+		turn := r.start("msg-1", "work")
+		call := agent.next()
 		if _, err := r.conn.Cancel(r.sid); err != nil {
 			r.t.Fatal(err)
 		}
+		equal(r.t, "cancel", agent.next().Method, "session/cancel")
+		agent.say(`{"jsonrpc":"2.0","id":"q1","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"yes","kind":"allow_once"}]}}`)
+		answer := agent.next()
+		equal(r.t, "answer", string(answer.ID)+string(answer.Result), `"q1"{"outcome":{"outcome":"cancelled"}}`)
+		equal(r.t, "the handler knows", await[*acp.Request](r, 0).Answered, true)
+		agent.say(`{"jsonrpc":"2.0","id":` + string(call.ID) + `,"result":{"stopReason":"cancelled"}}`)
 		if _, err := r.wait(turn); err != nil {
 			r.t.Fatal(err)
 		}
-		equal(r.t, "asked before", first.Answered, false)
-		// The next turn is not marked.
-		next := r.start("msg-2", "PERM")
+		// The next turn is not cancelled.
+		next := r.start("msg-2", "more")
+		call = agent.next()
+		agent.say(`{"jsonrpc":"2.0","id":"q1","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t"},"options":[{"optionId":"yes","kind":"allow_once"}]}}`)
 		second := await[*acp.Request](r, 1)
 		equal(r.t, "asked in the next turn", second.Answered, false)
-		if _, err := r.conn.Reply(second.Ref, acp.Select("allow_once")); err != nil {
+		if _, err := r.conn.Reply(second.Ref, acp.Select("yes")); err != nil {
 			r.t.Fatal(err)
 		}
+		agent.say(`{"jsonrpc":"2.0","id":` + string(call.ID) + `,"result":{"stopReason":"end_turn"}}`)
 		if _, err := r.wait(next); err != nil {
 			r.t.Fatal(err)
 		}
+	})
+}
+
+// Case 48 and A08: agents count from 0 again and again, and may use one id twice.
+func TestTheAgentsIDsAreNeverOurs(t *testing.T) {
+	byHand(t, func(r *rig, agent *hand) {
+		ask := `{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t"},"options":[]}}`
+		agent.say(ask)
+		first := await[*acp.Request](r, 0)
+		agent.say(ask) // while the first is open
+		equal(r.t, "second of the same id", await[*acp.Odd](r, 0).Kind, acp.OddDuplicateID)
+		if _, err := r.conn.Reply(first.Ref, acp.Dismiss()); err != nil {
+			r.t.Fatal(err)
+		}
+		agent.next()
+		agent.say(ask)
+		equal(r.t, "a new ref", await[*acp.Request](r, 1).Ref > first.Ref, true)
+		for i, id := range []string{"null", "{}", "[0]"} {
+			agent.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"session/request_permission","params":{}}`)
+			equal(r.t, "id "+id, await[*acp.Odd](r, i+1).Kind, acp.OddCannotAnswer)
+		}
+	})
+}
+
+// Only an answer with exactly our number settles a call.
+func TestAnswersAreAttributedStrictly(t *testing.T) {
+	byHand(t, func(r *rig, agent *hand) {
+		turn := r.start("msg-1", "work")
+		id := string(agent.next().ID)
+		for i, wrong := range []string{`"` + id + `"`, id + ".5", "99", "null", "-" + id} {
+			agent.say(`{"jsonrpc":"2.0","id":` + wrong + `,"result":{"stopReason":"refusal"}}`)
+			equal(r.t, "id "+wrong, await[*acp.Odd](r, i).Kind, acp.OddUnknownID)
+		}
+		agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"not yours"}}}}`)
+		equal(r.t, "of another session", await[*acp.Update](r, 0).Turn, "")
+		agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"plan"}}}`)
+		equal(r.t, "of no session", await[*acp.Odd](r, 5).Kind, acp.OddUpdateNoID)
+		agent.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"stopReason":"new_reason"}}`)
+		res, err := r.wait(turn)
+		equal(r.t, "settled", fmt.Sprint(res.StopReason, err), "new_reason<nil>")
 	})
 }
 
