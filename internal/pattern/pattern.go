@@ -49,4 +49,6 @@ func (p *Pattern) FindSubmatch(b []byte) [][]byte { return p.compile().FindSubma
 func (p *Pattern) FindAllString(s string, n int) []string { return p.compile().FindAllString(s, n) }
 
 // ReplaceAllString is [regexp.Regexp.ReplaceAllString].
-func (p *Pattern) ReplaceAllString(s, with string) string { return p.compile().ReplaceAllString(s, with) }
+func (p *Pattern) ReplaceAllString(s, with string) string {
+	return p.compile().ReplaceAllString(s, with)
+}
