@@ -39,7 +39,7 @@ func main() {
 	}
 	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(memoryLimit)
-	err := wire.ServeMonitor(context.Background(), watch, wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog()})
+	err := wire.ServeMonitor(context.Background(), watch, wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog(), Stdout: os.Stdout})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -60,7 +60,7 @@ func serve(ctx context.Context) error {
 			})
 		}, nil
 	}
-	return wire.ServeCallback(ctx, prepare, wire.ServeOptions{Fingerprint: fingerprint, Log: log})
+	return wire.ServeCallback(ctx, prepare, wire.ServeOptions{Fingerprint: fingerprint, Log: log, Stdout: os.Stdout})
 }
 
 func fingerprint(document []byte) (string, error) {

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 func play(role string) error {
-	o := wire.ServeOptions{Fingerprint: func([]byte) (string, error) { return "sha256:test", nil }, Log: wire.NewWorkerLog()}
+	o := wire.ServeOptions{Fingerprint: func([]byte) (string, error) { return "sha256:test", nil }, Log: wire.NewWorkerLog(), Stdout: os.Stdout}
 	// One binary is both workers here: the cookie says which is wanted.
 	switch ctx := context.Background(); {
 	case role == "bridge":
@@ -125,6 +125,7 @@ type sick struct {
 func serveSick() {
 	s := &sick{}
 	proc.WatchLifeline(3, func() { os.Exit(0) })
+	fmt.Println("akk-release " + version.Version)
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: plugin.HandshakeConfig{ProtocolVersion: version.Wire, MagicCookieKey: "AKK_WORKER", MagicCookieValue: "akk-callback"},
 		Plugins:         plugin.PluginSet{"akk-callback": s},

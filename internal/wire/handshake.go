@@ -28,7 +28,11 @@ type handshakeReader struct {
 	mu     sync.Mutex
 	banner string // the first line that was not the handshake
 	wire   int    // the worker's wire version, 0 while unknown
+	said   string // the worker's release, "" while unknown
 }
+
+// releaseLine begins the line by which a worker says its release, before the handshake.
+const releaseLine = "akk-release "
 
 func newHandshakeReader(out *io.PipeWriter) *handshakeReader { return &handshakeReader{out: out} }
 
@@ -46,6 +50,12 @@ func (h *handshakeReader) run(r io.Reader) {
 				h.out.Close()
 			}
 			break
+		}
+		if release, ok := strings.CutPrefix(string(line), releaseLine); ok && err == nil {
+			h.mu.Lock()
+			h.said = clip(strings.TrimSpace(release), maxBannerShown)
+			h.mu.Unlock()
+			continue
 		}
 		h.note(string(line))
 		if err != nil && err != bufio.ErrBufferFull {
@@ -69,4 +79,11 @@ func (h *handshakeReader) result() (wire int, banner string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.wire, h.banner
+}
+
+// release returns what the worker said of its release, "" when it said nothing.
+func (h *handshakeReader) release() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.said
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 func play(role string) error {
-	o := wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog()}
+	o := wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog(), Stdout: os.Stdout}
 	ctx := context.Background()
 	name, how, _ := strings.Cut(role, ":")
 	switch how {
@@ -65,6 +66,11 @@ func play(role string) error {
 	case "other-version":
 		fmt.Println("1|99|unix|/nowhere|grpc|")
 		select {}
+	case "other-release":
+		o.Stdout = io.Discard
+		fmt.Println("akk-release 0.0.1-older")
+	case "no-release":
+		o.Stdout = io.Discard
 	case "silent":
 		select {}
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/lifecycle"
 	"github.com/agent-knock-knock/akk/internal/proc"
+	"github.com/agent-knock-knock/akk/internal/version"
 )
 
 // ServeOptions is what a worker's main gives.
@@ -27,6 +29,8 @@ type ServeOptions struct {
 	Fingerprint func(document []byte) (string, error)
 	// Log goes to the process's first stderr; see [NewWorkerLog].
 	Log *slog.Logger
+	// Stdout is the process's own: the Bridge reads the release there, before the handshake.
+	Stdout io.Writer
 }
 
 // The bounds of a worker's end. Together they stay under the grace of the Bridge's side.
@@ -65,6 +69,9 @@ func (s *server) serve(register func(*grpc.Server)) error {
 	if os.Getenv(h.MagicCookieKey) != h.MagicCookieValue {
 		return fault.New(fault.Invalid, "wire.serve", "%s is started by the Bridge and does nothing by hand", s.kind).
 			WithHint("run agent-knock-knock host-bridge")
+	}
+	if _, err := fmt.Fprintf(s.opts.Stdout, "%s%s\n", releaseLine, version.Version); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "wire.serve", "the Bridge does not read")
 	}
 	proc.WatchLifeline(lifelineFD, func() { s.end("the Bridge is gone") })
 	term := make(chan os.Signal, 1)

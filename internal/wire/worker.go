@@ -96,6 +96,9 @@ func startWorker(ctx context.Context, o Options, k kind, service string) (*worke
 		}
 		err = ctx.Err()
 	}
+	if err == nil {
+		err = w.checkRelease()
+	}
 	if err != nil {
 		w.end(false)
 		return nil, w.startError(err)
@@ -116,9 +119,23 @@ func (w *worker) connect() error {
 	return nil
 }
 
+// checkRelease refuses a program of another release: only programs that were built
+// together are known to mean the same.
+func (w *worker) checkRelease() error {
+	const op = "wire.start"
+	if got := w.process.handshake.release(); got != version.Version {
+		return fault.New(CodeVersion, op, "%s is of release %q, this Bridge of %q", w.process.cmd.Path, got, version.Version).
+			WithHint("install the three programs of one release together, then restart the Bridge")
+	}
+	return nil
+}
+
 // startError says why a worker did not start, in words for whoever installed it.
 func (w *worker) startError(err error) error {
 	const op = "wire.start"
+	if fault.Is(err, CodeVersion) {
+		return err
+	}
 	var pe *os.PathError
 	if errors.As(err, &pe) && w.process.pid() == 0 {
 		return fault.Wrap(err, CodeBinary, op, "%s cannot be run", w.process.cmd.Path).

@@ -170,6 +170,8 @@ func TestAProgramThatIsNoWorkerOfOursGivesAClearError(t *testing.T) {
 	}{
 		{"monitor:other-program", wire.CodeBinary, "usage: something else"},
 		{"monitor:other-version", wire.CodeVersion, "wire version 99"},
+		{"monitor:other-release", wire.CodeVersion, `is of release "0.0.1-older"`},
+		{"monitor:no-release", wire.CodeVersion, `is of release ""`},
 		{"callback", wire.CodeStart, "akk-callback is started by the Bridge"}, // the wrong kind
 	} {
 		o := options(t, c.role)
