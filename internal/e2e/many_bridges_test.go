@@ -148,7 +148,11 @@ func TestEightBridgesStartAtOnceOnABigStore(t *testing.T) {
 	}
 	at := time.Now()
 	list(t, all[0].c)
-	t.Logf("list took %v", time.Since(at))
+	took := time.Since(at)
+	t.Logf("list took %v", took)
+	if took > bound {
+		t.Errorf("list took %v, more than %v", took, bound)
+	}
 	p := all[0].agent(standin.Codex)
 	got := send(t, all[0].c, readyPane(t, all[0].c, p), "SAY:still quick")
 	waitCallback(t, all[0].c, got.TurnID, "delivered")

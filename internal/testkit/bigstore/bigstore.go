@@ -33,7 +33,7 @@ func (f fixed) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 }
 
 // Fill puts n settled Turns into the Store in dir, all of one session, each with its
-// journal and its delivered callback, and last changed at the moment at.
+// journal and its delivered callback, and last changed at the moment at or some ms before.
 func Fill(tb testing.TB, dir string, n int, at time.Time) {
 	tb.Helper()
 	db, err := store.Open(tb.Context(), dir, store.Options{Relaxed: true, Clock: fixed(at.UTC().Truncate(time.Millisecond))})
@@ -116,11 +116,11 @@ func copies(tx *store.Tx, id string, from, to int) error {
 	const numbers = "WITH RECURSIVE k(n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM k WHERE n + 1 < ?2) "
 	for _, sql := range []string{
 		`INSERT INTO turn SELECT turn_id || '-' || n, session_id, call_key || '-' || n, owner, fence, endpoint_key, status, blocking, seq,
-			replace(state, turn_id || '"', turn_id || '-' || n || '"'), created_at, updated_at FROM turn, k WHERE turn_id = ?3`,
+			replace(state, turn_id || '"', turn_id || '-' || n || '"'), created_at - n, updated_at - n FROM turn, k WHERE turn_id = ?3`,
 		`INSERT INTO turn_event SELECT turn_id || '-' || n, seq, at, kind, data FROM turn_event, k WHERE turn_id = ?3`,
 		`INSERT INTO outbox SELECT NULL, delivery_id || '-' || n, idempotency_key || '-' || n, route_id, source_kind, source_id || '-' || n, message_id || '-' || n, type, kind, body,
 			requires_response, metadata, owner, status, open, attempts, attempt_id, lease_expires_at, transport_started_at, next_attempt_at, outcome, last_error,
-			created_at, accepted_at, settled_at, updated_at FROM outbox, k WHERE source_id = ?3`,
+			created_at - n, accepted_at - n, settled_at - n, updated_at - n FROM outbox, k WHERE source_id = ?3`,
 	} {
 		if _, err := tx.Exec(numbers+sql, from, to, id); err != nil {
 			return err
