@@ -2,8 +2,13 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -141,5 +146,55 @@ func TestABridgeWithoutTheLedgerMakesNoTablesForIt(t *testing.T) {
 	}
 	if db != nil {
 		db.Close()
+	}
+}
+
+// The ledger's own server, when its file cannot be opened: one line that says why, nothing
+// on stdout, and the file as it was.
+func TestTheServerOfALedgerThatCannotBeOpenedEndsWithOneLine(t *testing.T) {
+	bin := install(t)
+	dir, err := os.MkdirTemp("/tmp", "akk-ledger") // another user must reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(os.Chmod(filepath.Join(dir, "closed"), 0o700), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "closed"), 0o555), os.WriteFile(filepath.Join(dir, "text.db"), []byte(strings.Repeat("no database\n", 400)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "agent-knock-knock") // where that user may run it
+	whole, err := os.ReadFile(bin)
+	if err == nil {
+		err = os.WriteFile(program, whole, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, c := range map[string]struct {
+		says     string
+		nobody   bool
+		contents string
+	}{
+		"text.db":          {says: "cannot be read", contents: strings.Repeat("no database\n", 400)},
+		"closed/ledger.db": {says: "cannot", nobody: true},
+		"nowhere/l.db":     {says: "is not a directory"},
+	} {
+		cmd := exec.CommandContext(t.Context(), program, "coordination", "mcp", "--db", filepath.Join(dir, file))
+		if c.nobody && os.Getuid() == 0 { // the super-user may write anywhere
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		cmd.Stdin = strings.NewReader(initialize)
+		var stdout, stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		var exit *exec.ExitError
+		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 || stdout.Len() != 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("%s: %v, stdout %q, stderr %q", file, err, stdout.String(), stderr.String())
+		}
+		if after, err := os.ReadFile(filepath.Join(dir, file)); string(after) != c.contents {
+			t.Errorf("%s was changed: %v", file, err)
+		}
 	}
 }

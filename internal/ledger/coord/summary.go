@@ -146,7 +146,7 @@ func brief(tx *store.Tx, id string, now time.Time, most int) (b ledger.Brief, id
 	if err != nil {
 		return b, 0, err
 	}
-	var items []ledger.BriefItem
+	items := []ledger.BriefItem{}
 	for _, a := range live {
 		if i, ok := ledger.AssignmentItem(a, n.items[a.WorkItemID], now); ok {
 			items = append(items, i)

@@ -53,6 +53,41 @@ func TestThePacketHasAllThatARunNeeds(t *testing.T) {
 		"handoffs", 1, "handoffs.0.id", ho, "artifacts", 1, "artifacts.0.id", ar, "skills", 1, "skills.0.id", "review", "warnings", 2)
 }
 
+// Case 59: nothing that is read from an empty project holds a null.
+func TestAnEmptyProjectIsReadWithoutNulls(t *testing.T) {
+	d := newDesk(t)
+	d.project = d.ok("projects.create", args{"name": "Empty"}).id()
+	d.role = d.ok("roles.create", d.with("name", "R")).id()
+	check := func(tool string, a args) {
+		t.Helper()
+		if reply := fmt.Sprintf("%v", d.message("tools/call", args{"name": tool, "arguments": a})["result"]); strings.Contains(reply, "<nil>") {
+			t.Errorf("%s: %s", tool, reply)
+		}
+	}
+	for _, tool := range []string{"projects.activity", "projects.health", "projects.operations_brief", "projects.setup_readiness", "roots.list", "context_sources.list", "skills.list",
+		"skills.discover", "work_items.list", "assignments.list", "assignments.next", "memory_entries.list", "memory_candidates.list", "roles.list"} {
+		check(tool, d.with())
+	}
+	check("projects.get", args{"id": d.project})
+	check("assistant.proposals.list", d.with())
+	check("projects.list", args{})
+	check("coordination.capabilities", args{})
+	d.work = d.ok("work_items.create", d.with("title", "W")).id()
+	for _, tool := range []string{"work_items.closeout_readiness", "artifacts.list", "evidence.list", "reviews.list", "handoffs.list"} {
+		check(tool, d.item())
+	}
+	d.asgn = d.ok("assignments.create", d.item("role_id", d.role)).id()
+	for _, tool := range []string{"assignments.get", "assignments.context", "assignments.launch_packet"} {
+		check(tool, d.on())
+	}
+	for _, r := range d.message("resources/list", nil)["result"].(map[string]any)["resources"].([]any) {
+		got := d.message("resources/read", args{"uri": r.(map[string]any)["uri"]})["result"].(map[string]any)["contents"].([]any)[0].(map[string]any)
+		if got["mimeType"] == "application/json" && strings.Contains(got["text"].(string), "null") {
+			t.Errorf("%v: %v", got["uri"], got["text"])
+		}
+	}
+}
+
 // Case 43: a deleted role warns in what is read and stops no work.
 func TestADeletedRoleWarnsAndStopsNoWork(t *testing.T) {
 	d := newDesk(t)
