@@ -22,14 +22,14 @@ func (t *Ticket) Run(ctx context.Context, args json.RawMessage) (Result, error) 
 	ready, err := t.tool.check(args)
 	if err != nil {
 		t.Release()
-		if !fault.Is(err, BadCall) {
+		switch refused := fault.Is(err, BadCall); {
+		case fault.Is(err, fault.Internal):
 			t.session.log.Error("a tool cannot be called", "tool", t.arrival.Tool, "error", err)
 			return t.failed(WithRetry(err, RetrySafe)), nil
+		case refused && t.session.registry.failures == nil:
+			return Result{}, err
 		}
-		if t.session.registry.failures != nil {
-			return t.failed(err), nil
-		}
-		return Result{}, err
+		return t.failed(err), nil
 	}
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, ticketKey{}, t))
