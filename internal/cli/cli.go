@@ -17,7 +17,6 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
-	"github.com/agent-knock-knock/akk/internal/doctor"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/pane"
 	"github.com/agent-knock-knock/akk/internal/redact"
@@ -52,8 +51,6 @@ type Deps struct {
 	// Machine reports on the machine, its Store and its Bridges; Bridges on these alone.
 	Machine MachineFunc
 	Bridges BridgesFunc
-	// SendTest delivers one test callback and adds its outcome to the report.
-	SendTest func(ctx context.Context, o HostBridgeOptions, r *doctor.Report)
 	// Outbox looks at deliveries of a Store and changes them on an operator's word.
 	Outbox OutboxFuncs
 	// Prune forgets what ended long ago.
@@ -65,6 +62,10 @@ type Deps struct {
 
 	// HarnessServe serves headless agents until ctx ends; it prints nothing on stdout.
 	HarnessServe func(ctx context.Context, o HarnessServeOptions, stdin io.Reader, stderr io.Writer) error
+	// HarnessMCP serves the tools for headless agents as MCP on stdin and stdout.
+	HarnessMCP func(ctx context.Context, o HarnessMCPOptions, stdin io.Reader, stdout, stderr io.Writer) error
+	// HarnessSupervise keeps a server and its log as the order on stdin says.
+	HarnessSupervise func(ctx context.Context, stdin io.Reader) error
 
 	LookupEnv  func(name string) (string, bool)
 	IsTerminal func(w io.Writer) bool
@@ -91,7 +92,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if args == nil {
 		args = []string{} // cobra reads os.Args for nil
 	}
-	root.SetArgs(coordinationArgs(args))
+	root.SetArgs(versionArgs(coordinationArgs(args)))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

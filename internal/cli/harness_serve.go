@@ -58,6 +58,12 @@ func newHarness(deps Deps) *cobra.Command {
 	if deps.HarnessServe != nil {
 		cmd.AddCommand(newHarnessServe(deps))
 	}
+	if deps.HarnessMCP != nil {
+		cmd.AddCommand(newHarnessMCP(deps))
+	}
+	if deps.HarnessSupervise != nil {
+		cmd.AddCommand(newHarnessSupervise(deps))
+	}
 	return cmd
 }
 

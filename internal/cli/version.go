@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agent-knock-knock/akk/internal/harness/client"
 	"github.com/agent-knock-knock/akk/internal/version"
 )
 
@@ -17,6 +18,17 @@ type versionInfo struct {
 	Arch           string `json:"arch"`
 	Wire           int    `json:"wire"`
 	WriterProtocol int    `json:"writer_protocol"`
+	// HarnessProtocol is the protocol of harness serve: clients ask for it before they start it.
+	HarnessProtocol int `json:"harness_protocol"`
+}
+
+// versionArgs lets `--version --json` stand for `version --json`, also behind the name hacpd:
+// it is how a client finds out what a program is.
+func versionArgs(args []string) []string {
+	if n := len(args); n >= 2 && args[n-2] == "--version" && args[n-1] == "--json" && (n == 2 || n == 4 && args[0] == "harness" && args[1] == "serve") {
+		return []string{"version", "--json"}
+	}
+	return args
 }
 
 func newVersion(_ Deps) *cobra.Command {
@@ -31,7 +43,7 @@ func newVersion(_ Deps) *cobra.Command {
 				return writeAll(cmd.OutOrStdout(), fmt.Appendf(nil, "%s %s\n", Name, version.Version))
 			}
 			return writeJSON(cmd.OutOrStdout(), versionInfo{Version: version.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-				Wire: version.Wire, WriterProtocol: version.WriterProtocol})
+				Wire: version.Wire, WriterProtocol: version.WriterProtocol, HarnessProtocol: client.Protocol})
 		},
 	}
 	addJSONFlag(cmd, &asJSON)
