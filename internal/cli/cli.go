@@ -17,6 +17,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"github.com/agent-knock-knock/akk/internal/doctor"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/pane"
 	"github.com/agent-knock-knock/akk/internal/redact"
@@ -51,6 +52,8 @@ type Deps struct {
 	// Machine reports on the machine, its Store and its Bridges; Bridges on these alone.
 	Machine MachineFunc
 	Bridges BridgesFunc
+	// SendTest delivers one test callback and adds its outcome to the report.
+	SendTest func(ctx context.Context, o HostBridgeOptions, r *doctor.Report)
 	// Outbox looks at deliveries of a Store and changes them on an operator's word.
 	Outbox OutboxFuncs
 	// Prune forgets what ended long ago.

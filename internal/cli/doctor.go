@@ -11,6 +11,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/doctor"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/profile"
 )
 
 // DoctorOptions is a checked command line of doctor without a Profile, and of workers.
@@ -18,20 +19,22 @@ type DoctorOptions struct{ StoreDir string }
 
 func newDoctor(deps Deps) *cobra.Command {
 	var selection, host, hostVersion, storeDir onceFlag
-	var asJSON bool
+	var asJSON, send bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine, every running Bridge, and whether a Host can run one",
 		Long: "Without a Profile: check the install, the Store, and every running Bridge of this user with its workers.\n" +
 			"With --host-profile, --host and --host-version: check the Profile, the exact Host and version, the scope, the trusted\n" +
 			"session and the callback program; run that in the environment that will start the Bridge.\n" +
-			"It sends no callback, changes nothing and never shows the session. Exit: 0 healthy, 1 problems, 2 not all could be checked.",
+			"It changes nothing and never shows the session. With --send-test, and when all else is well, it runs the callback program once with\n" +
+			"a message that says that it is a test, through the worker and the limits of a Bridge, and shows how the answer is classified.\n" +
+			"Exit: 0 healthy, 1 problems, 2 not all could be checked.",
 		Example: "  agent-knock-knock doctor\n" +
 			"  MY_AGENT_SESSION_ID=... agent-knock-knock doctor --host-profile ./my-agent.json --host my-agent --host-version 1.8.0",
 		Args: argCount(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := outputFor(cmd, asJSON, deps)
-			if !selection.set && !host.set && !hostVersion.set && deps.Machine != nil {
+			if !selection.set && !host.set && !hostVersion.set && !send && deps.Machine != nil {
 				dir, err := storePath(storeDir.value, deps)
 				if err != nil {
 					return err
@@ -42,6 +45,13 @@ func newDoctor(deps Deps) *cobra.Command {
 				return err
 			}
 			report := doctor.HostMode(cmd.Context(), selection.value, host.value, hostVersion.value, deps.LookupEnv)
+			if send && report.OK {
+				admitted, err := profile.Admit(selection.value, host.value, hostVersion.value, deps.LookupEnv)
+				if err != nil {
+					return err
+				}
+				deps.SendTest(cmd.Context(), HostBridgeOptions{Admitted: admitted, Host: host.value, HostVersion: hostVersion.value}, &report)
+			}
 			if err := writeReport(cmd, report.Checks, report, out); err != nil {
 				return err
 			}
@@ -56,6 +66,9 @@ func newDoctor(deps Deps) *cobra.Command {
 	f.Var(&host, "host", "exact Host id; with --host-profile")
 	f.Var(&hostVersion, "host-version", "exact SemVer version of the Host; with --host-profile")
 	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
+	if deps.SendTest != nil {
+		f.BoolVar(&send, "send-test", false, "run the callback program once with a test message; with --host-profile")
+	}
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }

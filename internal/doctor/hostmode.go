@@ -58,6 +58,8 @@ type Report struct {
 	Scope                *string `json:"controller_context_scope"`
 	StandaloneCompatible *bool   `json:"standalone_bridge_compatible"`
 	Checks               []Check `json:"checks"`
+	// TestCallback is there when a person asked for one.
+	TestCallback *TestCallback `json:"test_callback,omitempty"`
 }
 
 // HostMode checks what a standalone Bridge needs from a Host: the Profile, the exact Host
