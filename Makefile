@@ -106,6 +106,13 @@ fuzz: ## every fuzz target for TIME each
 	  for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | awk '{print $$2}'); do \
 	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f\$$" -fuzztime $(TIME) || exit 1; done; done
 
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
+DIST      ?= dist
+.PHONY: dist
+dist: ## dist/: reproducible archives of a release with checksums, completions, man pages
+	rm -rf $(DIST)
+	go run ./internal/dist -version $(VERSION) -epoch $$(git log -1 --format=%ct) -platforms $(PLATFORMS) -out $(DIST)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(BIN) dist

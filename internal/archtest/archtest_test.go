@@ -32,7 +32,7 @@ var floors = [][]string{
 	{"proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1", "proto/akk/control/v1", "internal/wire", "internal/supervise", "internal/control"},
 	{"internal/turn/dispatch", "internal/outbox/delivery", "internal/reconcile", "internal/retention", "internal/doctor", "internal/pane", "internal/watch/watcher", "internal/native/threads", "internal/native/panels", "internal/ledger/coord", "internal/ledger/skillfind", "internal/harness/sessions", "internal/harness/autostart"},
 	{"internal/toolkit", "internal/mcpserver", "internal/turn/turntools", "internal/watch/watchtools", "internal/native/nativetools", "internal/ledger/ledgertools", "internal/ledger/ledgerserver", "internal/harness/harnessserver", "internal/harness/harnesstools", "internal/catalogue", "internal/catalogue/hosttools", "internal/cli"},
-	{"bridge", "bridge/coordination", "monitor", "worker", "examples/host", "examples/ledger-embed"},
+	{"bridge", "bridge/coordination", "monitor", "worker", "internal/dist", "examples/host", "examples/ledger-embed"},
 }
 
 // allowed names the only places that may import a library.
@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk/": {"internal/toolkit", "internal/mcpserver", "examples/host"},
 	"github.com/hashicorp/go-plugin":          {"internal/wire", "internal/supervise"},
 	"google.golang.org/grpc":                  {"internal/wire", "internal/supervise", "internal/control", "proto/akk/control/v1", "proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1"},
-	"github.com/spf13/cobra":                  {"internal/cli"},
+	"github.com/spf13/cobra":                  {"internal/cli", "internal/dist"},
 }
 
 // pure packages hold rules: values in, values out.
@@ -126,7 +126,7 @@ func checkImport(t *testing.T, f file, imp string, testOnly bool, own int, level
 // write to stdout, which belongs to MCP alone.
 func checkCalls(t *testing.T, f file) {
 	t.Helper()
-	isMain := f.dir == "bridge" || f.dir == "bridge/coordination" || f.dir == "monitor" || f.dir == "worker" || strings.HasPrefix(f.dir, "examples/")
+	isMain := f.dir == "bridge" || f.dir == "bridge/coordination" || f.dir == "monitor" || f.dir == "worker" || f.dir == "internal/dist" || strings.HasPrefix(f.dir, "examples/")
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
 		if !ok {
