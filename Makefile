@@ -8,6 +8,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAG
 AGENT   ?= standin
 BUF     := go tool -modfile=internal/buildtools/go.mod buf
 TIME    ?= 60s
+WORKERS ?= 2
 RUN     ?= ^TestReal
 
 .PHONY: help
@@ -101,10 +102,8 @@ bigstore: tmux ## TURNS=200000: eight Bridges start at once on a Store that hold
 	AKK_BIG_TURNS=$(TURNS) go test -count 1 -run '^TestEightBridgesStartAtOnceOnABigStore$$' -v -timeout 30m ./internal/e2e
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for TIME each
-	@for p in $$(grep -rl '^func Fuzz' --include '*_test.go' internal | xargs -n1 dirname | sort -u); do \
-	  for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$p/*_test.go | awk '{print $$2}'); do \
-	    echo "== $$p $$f"; go test ./$$p -run '^$$' -fuzz "^$$f\$$" -fuzztime $(TIME) || exit 1; done; done
+fuzz: ## every fuzz target for TIME each, then a summary
+	./internal/testkit/fuzz.sh $(TIME) $(WORKERS)
 
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 DIST      ?= dist
