@@ -208,18 +208,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, data, err)
 }
 
-func (s *Server) operations() map[string]operation {
-	ping := takes(s.ping)
-	ping.public = true
-	return map[string]operation{
-		"ping":              ping,
-		"register_template": {call: s.registerTemplate},
-		"search_template":   takes(s.searchTemplate),
-		"delete_template":   takes(s.deleteTemplate),
-		"shutdown":          takes(s.shutdown),
-	}
-}
-
 type pong struct {
 	Status      string    `json:"status"`
 	Protocol    int       `json:"protocol_version"`

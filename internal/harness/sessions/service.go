@@ -13,13 +13,14 @@ package sessions
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/clock"
-	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/harness/config"
 	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
-	"github.com/agent-knock-knock/akk/internal/harness/launch"
+	"github.com/agent-knock-knock/akk/internal/lifecycle"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -33,31 +34,88 @@ type Options struct {
 
 // Service is all sessions of one state directory.
 type Service struct {
-	db    *store.DB
-	cfg   config.Config
-	clock clock.Clock
-	log   *slog.Logger
+	db     *store.DB
+	cfg    config.Config
+	launch Launcher
+	clock  clock.Clock
+	log    *slog.Logger
+	group  *lifecycle.Group
+	logins *logins
+	dirty  chan struct{} // some session has events that are not stored yet
+
+	mu       sync.Mutex
+	live     map[string]*live
+	starting int // places that are taken and have no session yet
+	stopping bool
 }
 
-// New serves the state of db. ctx bounds everything the Service does.
-func New(_ context.Context, db *store.DB, o Options) (*Service, error) {
-	s := &Service{db: db, cfg: o.Config, clock: o.Clock, log: o.Log}
+// New takes over what an earlier server left in db: a message that was not terminal ends
+// as failed, its session as interrupted. ctx bounds everything the Service does; the caller
+// must call Close.
+func New(ctx context.Context, db *store.DB, o Options) (*Service, error) {
+	s := &Service{db: db, cfg: o.Config, launch: o.Launcher, clock: o.Clock, log: o.Log, live: map[string]*live{}, dirty: make(chan struct{}, 1)}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.logins = newLogins(o.Config.Authentication)
+	if err := s.recover(ctx); err != nil {
+		return nil, err
+	}
+	s.group = lifecycle.NewGroup(ctx)
+	s.group.Go(s.flushLoop)
+	s.group.Go(s.reapLoop)
 	return s, nil
 }
 
 // Live counts the sessions that have an agent.
-func (s *Service) Live() int { return 0 }
+func (s *Service) Live() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.live)
+}
 
-// Close ends every session.
-func (s *Service) Close(context.Context) {}
+// recover ends what cannot be continued, once, in one transaction per session.
+func (s *Service) recover(ctx context.Context) error {
+	var lost []harness.Session
+	if err := s.db.View(ctx, func(tx *store.Tx) (err error) {
+		lost, err = harnesssql.LiveSessions(tx)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, rec := range lost {
+		if err := s.db.Update(ctx, func(tx *store.Tx) error { return interrupt(tx, rec) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-func exists(err error) bool { return fault.Is(err, fault.AlreadyExists) }
+// interrupted is the end of a message whose server died.
+var interrupted = harness.Problem{Code: harness.Interrupted, Message: "the server ended while the agent worked; what the agent did until then is not known"}
+
+func interrupt(tx *store.Tx, rec harness.Session) error {
+	unfinished, err := harnesssql.UnfinishedMessages(tx, rec.ID)
+	if err != nil {
+		return err
+	}
+	w := writer{tx: tx, rec: &rec}
+	for _, m := range unfinished {
+		if next, ok := m.Moved(harness.MessageBroken{Problem: interrupted, Orphaned: true}, tx.Now); ok {
+			w.message(next)
+			w.event(harness.EventSettled, m.ID, settledData(next))
+		}
+	}
+	w.do(harnesssql.DropQuestions(tx, rec.ID))
+	next, _ := rec.Moved(harness.SessionFound, nil, tx.Now)
+	*w.rec = next
+	w.event(harness.EventSessionState, "", stateData(next))
+	w.session()
+	return w.err
+}
 
 // Register stores a template. A name that is taken is refused and changes nothing.
 func (s *Service) Register(ctx context.Context, t harness.Template) (harness.Template, error) {
@@ -103,7 +161,10 @@ func (s *Service) DeleteTemplate(ctx context.Context, name string) error {
 	})
 }
 
-// Launcher starts the programs of agents.
-type Launcher interface {
-	Start(ctx context.Context, spec launch.Spec) (*launch.Process, error)
+// after is a timer channel of the Service's clock; a zero or negative d never fires.
+func (s *Service) after(d time.Duration) (<-chan time.Time, func()) {
+	if d <= 0 {
+		return nil, func() {}
+	}
+	return s.clock.NewTimer(d)
 }

@@ -1,0 +1,450 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/harness"
+	"github.com/agent-knock-knock/akk/internal/harness/acp"
+	"github.com/agent-knock-knock/akk/internal/harness/config"
+	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
+	"github.com/agent-knock-knock/akk/internal/redact"
+	"github.com/agent-knock-knock/akk/internal/store"
+)
+
+// reasonLogin closes a session whose login took too long.
+const reasonLogin = "authentication_timeout"
+
+// retryLogin is what a caller is told to wait when another session logs in.
+const retryLogin = 2
+
+// login is one authentication workflow. live.mu guards it.
+type login struct {
+	state   harness.AuthState
+	methods []harness.Method
+	problem *harness.Problem
+	account map[string]any
+	cancel  context.CancelFunc
+	target  string
+	seen    []string // pages that were shown already
+}
+
+// authView is what a status shows of a login.
+type authView struct {
+	State   harness.AuthState
+	Methods []harness.Method
+	Account map[string]any
+	Problem *harness.Problem
+}
+
+// AuthStatus is a login as a caller sees it.
+type AuthStatus struct {
+	SessionID     string             `json:"session_id"`
+	State         harness.AuthState  `json:"state"`
+	Authenticated *bool              `json:"authenticated"`
+	Methods       []harness.Method   `json:"methods"`
+	Questions     []harness.Question `json:"questions"`
+	Account       map[string]any     `json:"account,omitempty"`
+	Error         *harness.Problem   `json:"error,omitempty"`
+	Seq           int64              `json:"seq"`
+}
+
+// logins are the targets that a login is in flight for.
+type logins struct {
+	max    int
+	rate   harness.RateLimit
+	mu     sync.Mutex
+	holder map[string]string // target to session
+}
+
+func newLogins(c config.Authentication) *logins {
+	return &logins{max: c.MaxConcurrentTargets, holder: map[string]string{},
+		rate: harness.RateLimit{MinInterval: c.RateLimit.MinIntervalSeconds.Duration(), MaxAttempts: c.RateLimit.MaxAttempts, Window: c.RateLimit.WindowSeconds.Duration()}}
+}
+
+// take makes session the one that logs in at target.
+func (g *logins) take(target, session string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if by, taken := g.holder[target]; taken && by != session || !taken && len(g.holder) >= g.max {
+		return harness.Refuse(harness.AuthInProgress, "another session logs in").Advise("try again in %d seconds", retryLogin).
+			With(harness.Detail{"poll_after_seconds": retryLogin})
+	}
+	g.holder[target] = session
+	return nil
+}
+
+func (g *logins) release(target, session string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.holder[target] == session {
+		delete(g.holder, target)
+	}
+}
+
+// to moves the login and logs it.
+func (n *login) to(l *live, e harness.AuthEvent) bool {
+	next, ok := n.state.Next(e)
+	if !ok {
+		return false
+	}
+	n.state = next
+	l.event(harness.EventAuth, "", map[string]any{"state": next}, true)
+	if next.Terminal() {
+		l.svc.logins.release(n.target, l.id)
+	}
+	return true
+}
+
+func (l *live) authView() authView {
+	if l.login == nil {
+		return authView{State: harness.AuthNone, Methods: l.methods()}
+	}
+	return authView{l.login.state, l.login.methods, l.login.account, l.login.problem}
+}
+
+// methods are the agent's ways to log in, and which of them we can drive.
+func (l *live) methods() []harness.Method {
+	out := []harness.Method{}
+	for _, m := range l.agent.AuthMethods {
+		h := harness.Method{ID: m.ID, Name: m.Name, Description: m.Description, Type: m.Type, Kind: harness.LoginAgent, Supported: true}
+		switch {
+		case m.Type == "terminal":
+			h.Kind, h.Supported, h.Reason = harness.LoginTerminal, false, "it needs a terminal; log in with the agent's own command"
+		case takesKey(m):
+			h.Kind = harness.LoginToken
+		case m.Type != "" && m.Type != "agent":
+			h.Supported, h.Reason = false, "its type is not known"
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// takesKey recognises a method that wants a key with the call.
+func takesKey(m acp.AuthMethod) bool {
+	id := strings.ToLower(m.ID)
+	return strings.Contains(id, "api-key") || strings.Contains(id, "api_key") || strings.Contains(id, "token")
+}
+
+// Authenticate begins a login, or shows the one that is in flight. It does not wait for a
+// person: questions are answered with Answer. A session that is logged in is ready.
+func (s *Service) Authenticate(ctx context.Context, session, method string) (AuthStatus, error) {
+	l, err := s.liveSession(ctx, session)
+	if err != nil {
+		return AuthStatus{}, err
+	}
+	l.mu.Lock()
+	l.usedAt = l.now()
+	if l.login != nil && l.login.state.InFlight() || l.rec.State == harness.StateReady {
+		l.mu.Unlock()
+		return s.AuthStatus(ctx, session)
+	}
+	if l.rec.State != harness.StateAuthRequired || l.ending {
+		l.mu.Unlock()
+		return AuthStatus{}, harness.Refuse(harness.NotReady, "the session is %s", l.rec.State)
+	}
+	want := l.secrets
+	n := &login{state: harness.AuthNone, methods: l.methods(), target: harness.TargetKey(want.Harness, want.Target+"/"+want.Runtime, want.RemoteHost)}
+	if err := s.logins.take(n.target, l.id); err != nil {
+		l.mu.Unlock()
+		return AuthStatus{}, err
+	}
+	l.login = n
+	n.to(l, harness.AuthBegan)
+	run, cancel := context.WithCancel(s.group.Context())
+	n.cancel = cancel
+	s.group.Go(func(context.Context) { l.boundLogin(run, n) })
+	supported := slices.ContainsFunc(n.methods, func(m harness.Method) bool { return m.Supported })
+	switch {
+	case method != "":
+		err = l.pick(n, method)
+	case !supported:
+		err = harness.Refuse(harness.AuthMethodUnsupported, "the agent offers no login that can be driven from here").With(harness.Detail{"methods": n.methods})
+	default:
+		l.newQuestion(harness.MethodQuestion(n.methods), 0)
+	}
+	if err != nil {
+		n.problem = harness.ProblemOf(err)
+		n.to(l, harness.AuthBroke)
+		n.cancel()
+	}
+	if flushErr := l.flush(); err == nil {
+		err = flushErr
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return AuthStatus{}, err
+	}
+	return s.AuthStatus(ctx, session)
+}
+
+func (s *Service) liveSession(ctx context.Context, session string) (*live, error) {
+	if err := harness.CheckSessionID(session); err != nil {
+		return nil, err
+	}
+	if l := s.find(session); l != nil {
+		return l, nil
+	}
+	rec, err := s.stored(ctx, session)
+	if err == nil {
+		err = harness.MayStart(rec, harness.SlotIdle)
+	}
+	return nil, err
+}
+
+// AuthStatus shows a login, or, when there was none, what the session's state proves.
+func (s *Service) AuthStatus(ctx context.Context, session string) (AuthStatus, error) {
+	if err := harness.CheckSessionID(session); err != nil {
+		return AuthStatus{}, err
+	}
+	var v shown
+	if l := s.find(session); l != nil {
+		v, _, _, _ = l.view()
+	} else {
+		rec, err := s.stored(ctx, session)
+		if err != nil {
+			return AuthStatus{}, err
+		}
+		v = shown{rec: rec, seq: rec.Seq, auth: authView{State: harness.AuthNone}}
+	}
+	st := AuthStatus{SessionID: session, State: v.auth.State, Methods: v.auth.Methods, Questions: []harness.Question{}, Account: v.auth.Account, Error: v.auth.Problem, Seq: v.seq}
+	if st.Methods == nil {
+		st.Methods = []harness.Method{}
+	}
+	for _, q := range v.questions {
+		if q.MessageID == "" {
+			st.Questions = append(st.Questions, q)
+		}
+	}
+	switch v.rec.State {
+	case harness.StateReady:
+		yes := true
+		st.Authenticated = &yes
+		if st.State == harness.AuthNone || st.State.Terminal() {
+			st.State = harness.AuthReady
+		}
+	case harness.StateAuthRequired:
+		no := false
+		st.Authenticated = &no
+	}
+	if v.auth.Problem != nil && st.State == harness.AuthLimited {
+		return st, harness.Refuse(v.auth.Problem.Code, "%s", v.auth.Problem.Message).With(v.auth.Problem.Detail)
+	}
+	return st, nil
+}
+
+// AwaitAuth is AuthStatus that waits for news first.
+func (s *Service) AwaitAuth(ctx context.Context, session string, w Wait) (AuthStatus, error) {
+	timer, stop := s.after(w.For)
+	defer stop()
+	var first *int64
+	for {
+		var changed <-chan struct{}
+		if l := s.find(session); l != nil {
+			_, changed, _, _ = l.view()
+		}
+		st, err := s.AuthStatus(ctx, session)
+		if err != nil || changed == nil || !st.State.InFlight() || w.For <= 0 {
+			return st, err
+		}
+		if w.AfterSeq != nil && st.Seq > *w.AfterSeq || w.AfterSeq == nil && (len(st.Questions) > 0 || first != nil && st.Seq != *first) {
+			return st, nil
+		}
+		if first == nil {
+			first = &st.Seq
+		}
+		select {
+		case <-changed:
+		case <-timer:
+			return s.AuthStatus(ctx, session)
+		case <-ctx.Done():
+			return st, nil
+		}
+	}
+}
+
+// pick chooses a method: it is tried at once, or a key is asked for first.
+func (l *live) pick(n *login, id string) error {
+	m, err := harness.PickMethod(n.methods, id)
+	if err != nil {
+		return err
+	}
+	n.to(l, harness.AuthPicked)
+	if m.Kind == harness.LoginToken {
+		l.newQuestion(harness.Question{Kind: harness.AskAuthToken, Style: harness.StyleAuth, Sensitive: true, Title: "Key for " + m.Name,
+			Message: "Enter the key. It is given to the agent and kept nowhere else.", Elicitation: m.ID,
+			Schema: json.RawMessage(`{"type":"object","properties":{"token":{"type":"string","minLength":1}},"required":["token"]}`)}, 0)
+		n.to(l, harness.AuthAsked)
+		return nil
+	}
+	l.try(n, m.ID, nil)
+	return nil
+}
+
+// try spends an attempt and calls the agent.
+func (l *live) try(n *login, method string, meta json.RawMessage) {
+	rate := l.svc.logins.rate
+	err := l.svc.update(func(tx *store.Tx) error {
+		attempts, err := harnesssql.AuthAttempts(tx, n.target, tx.Now.Add(-rate.Window))
+		if err != nil {
+			return err
+		}
+		if err := rate.Allow(attempts, tx.Now); err != nil {
+			return err
+		}
+		return harnesssql.AddAuthAttempt(tx, n.target, tx.Now.Add(-rate.Window))
+	})
+	if err != nil {
+		end := harness.AuthBroke
+		if fault.Is(err, harness.AuthRateLimited) {
+			end = harness.AuthBarred
+		}
+		n.problem = harness.ProblemOf(err)
+		n.to(l, end)
+		n.cancel()
+		return
+	}
+	ctx, conn := l.loginContext(n), l.conn
+	l.svc.group.Go(func(context.Context) { l.authenticate(ctx, n, conn, method, meta) })
+}
+
+// loginContext ends with the login.
+func (l *live) loginContext(n *login) context.Context {
+	ctx, cancel := context.WithCancel(l.svc.group.Context())
+	before := n.cancel
+	n.cancel = func() { cancel(); before() }
+	return ctx
+}
+
+// authenticate is the agent's login. Its success proves nothing: a session must open.
+func (l *live) authenticate(ctx context.Context, n *login, conn *acp.Conn, method string, meta json.RawMessage) {
+	err := conn.Authenticate(ctx, method, meta)
+	if err == nil {
+		l.mu.Lock()
+		earlier := l.rec.AgentSessionID
+		l.mu.Unlock()
+		err = l.openSession(ctx, earlier)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.login != n || !n.state.InFlight() {
+		return
+	}
+	l.dropQuestions("")
+	if err == nil {
+		n.to(l, harness.AuthProved)
+		l.moved(harness.SessionOpened, nil)
+	} else {
+		p := problemOf(err)
+		p.Code = harness.AuthFailed
+		if fault.Is(err, acp.AuthRequired) {
+			p.Message = "the agent still demands a login"
+		} else {
+			p.Message = "the agent's login failed"
+		}
+		n.problem = p
+		n.to(l, harness.AuthBroke)
+	}
+	n.cancel()
+	_ = l.flush() // retried by the loop
+}
+
+// boundLogin closes the session when the login takes too long.
+func (l *live) boundLogin(ctx context.Context, n *login) {
+	limit := l.svc.cfg.Authentication.TimeoutSeconds.Duration()
+	timer, stop := l.svc.after(limit)
+	defer stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer:
+	}
+	l.mu.Lock()
+	ours := l.login == n && n.state.InFlight()
+	if ours {
+		l.rec.Problem = &harness.Problem{Code: harness.AuthTimedOut, Message: "the login was not done within " + limit.String()}
+		n.problem = l.rec.Problem
+	}
+	l.mu.Unlock()
+	if ours {
+		l.close(l.svc.group.Context(), reasonLogin)
+	}
+}
+
+// endLogin ends a login with its session.
+func (l *live) endLogin(e harness.AuthEvent, p *harness.Problem) {
+	n := l.login
+	if n == nil || !n.state.InFlight() {
+		return
+	}
+	if p != nil {
+		n.problem = p
+	}
+	n.to(l, e)
+	n.cancel()
+}
+
+// answerLogin takes an answer to a question of a login. What it says is given to the agent
+// and kept nowhere.
+func (l *live) answerLogin(a *asked, r harness.Route) error {
+	n := l.login
+	if n == nil || !n.state.InFlight() {
+		return harness.Refuse(harness.NoPendingRequest, "the login has ended")
+	}
+	if r.As == harness.RoutedSelected {
+		if _, err := harness.PickMethod(n.methods, r.OptionID); err != nil {
+			return err
+		}
+	}
+	l.endQuestion(a, harness.QuestionAnswered, r.As, harness.EventAnswered)
+	switch {
+	case r.As == harness.RoutedDecline || r.As == harness.RoutedCancel:
+		n.to(l, harness.AuthDeclined)
+		l.dropQuestions("")
+		n.cancel()
+	case a.Kind == harness.AskAuthMethod:
+		if err := l.pick(n, r.OptionID); err != nil {
+			return err
+		}
+	case a.Kind == harness.AskAuthToken:
+		var in struct {
+			Token string `json:"token"`
+		}
+		if err := json.Unmarshal(r.Content, &in); err != nil {
+			return harness.Fail(nil, harness.InvalidResponse, "content must be {\"token\": ...}")
+		}
+		meta, err := json.Marshal(map[string]any{"api-key": map[string]string{"apiKey": in.Token}})
+		if err != nil {
+			return err
+		}
+		n.to(l, harness.AuthAnswered)
+		l.try(n, a.Elicitation, meta)
+	default: // a page was opened; the agent says when it is enough
+		n.to(l, harness.AuthAnswered)
+	}
+	_ = l.flush() // retried by the loop
+	return nil
+}
+
+// loginSees looks for a page that the agent wants a person to open, in what it prints or
+// notifies while a login runs.
+func (l *live) loginSees(text string) {
+	n := l.login
+	if n == nil || n.state != harness.AuthRunning && n.state != harness.AuthWaiting {
+		return
+	}
+	page := pageIn(text)
+	if page == "" || slices.Contains(n.seen, page) {
+		return
+	}
+	n.seen = append(n.seen, page)
+	l.newQuestion(harness.Question{Kind: harness.AskURL, Style: harness.StyleAuth, Title: "Open this page to log in", Message: redact.Line(escapeForm.ReplaceAllString(text, ""), 1000),
+		URL: page, Schema: harness.OpenedSchema}, 0)
+	n.to(l, harness.AuthAsked)
+	_ = l.flush() // retried by the loop
+}
