@@ -96,7 +96,7 @@ func (r *round) sendUnderStrike(terminal string) reply {
 	if struck {
 		undo = r.strike()
 	}
-	r.release()
+	r.release(struck)
 	undo()
 	if r.Again > 0 && !r.dead {
 		<-time.After(r.Again)
@@ -135,11 +135,11 @@ func (r *round) told() bool {
 	return len(open) == 0
 }
 
-// release ends the hold.
-func (r *round) release() {
+// release ends the hold. A disk that was struck goes on failing.
+func (r *round) release(struck bool) {
 	r.tb.Helper()
 	if r.Point != programRuns {
-		keep := r.Victim == Disk && (r.disk == nil || r.How != Full)
+		keep := struck && r.Victim == Disk && (r.disk == nil || r.How != Full)
 		r.letGo()
 		if keep {
 			r.fail(r.How)
