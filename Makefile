@@ -16,15 +16,16 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## bin/agent-knock-knock, bin/akk-monitor, bin/akk-callback
+build: ## bin/agent-knock-knock, bin/akk-monitor, bin/akk-callback, bin/akk-top
 	$(GOBUILD) -o $(BIN)/agent-knock-knock ./bridge
 	$(GOBUILD) -o $(BIN)/akk-monitor ./monitor
 	$(GOBUILD) -o $(BIN)/akk-callback ./worker
+	$(GOBUILD) -o $(BIN)/akk-top ./internal/top/akktop
 
 .PHONY: install
-install: build ## put the three binaries into $(PREFIX)/bin
+install: build ## put the programs into $(PREFIX)/bin
 	install -d $(PREFIX)/bin
-	install -m 755 $(BIN)/agent-knock-knock $(BIN)/akk-monitor $(BIN)/akk-callback $(PREFIX)/bin/
+	install -m 755 $(BIN)/agent-knock-knock $(BIN)/akk-monitor $(BIN)/akk-callback $(BIN)/akk-top $(PREFIX)/bin/
 
 .PHONY: tmux
 tmux: # a line that says what to do, before anything needs tmux

@@ -38,5 +38,5 @@ func run() int {
 	// A write to a closed stderr must be an error, not the end. Ignoring the signal would
 	// do too, but children inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return cli.Main(ctx, cli.Arguments(os.Args), stdin, stdout, os.Stderr, cli.Deps{HostBridge: hostBridge, List: list, Machine: machineReport, Bridges: runningBridges, Outbox: outboxCommands, Prune: pruneStore, SendTest: sendTest, Pane: pane.Start, Attach: attach(stdin, stdout), Coordination: coordinationServer, HarnessServe: harnessServe, HarnessMCP: harnessMCP, HarnessSupervise: harnessSupervise})
+	return cli.Main(ctx, cli.Arguments(os.Args), stdin, stdout, os.Stderr, cli.Deps{HostBridge: hostBridge, List: list, Machine: machineReport, Bridges: runningBridges, Outbox: outboxCommands, Prune: pruneStore, SendTest: sendTest, Top: runTop, Pane: pane.Start, Attach: attach(stdin, stdout), Coordination: coordinationServer, HarnessServe: harnessServe, HarnessMCP: harnessMCP, HarnessSupervise: harnessSupervise})
 }

@@ -54,6 +54,8 @@ type Deps struct {
 	Bridges BridgesFunc
 	// SendTest delivers one test callback and adds its outcome to the report.
 	SendTest func(ctx context.Context, o HostBridgeOptions, r *doctor.Report)
+	// Top shows all of them live.
+	Top TopFunc
 	// Outbox looks at deliveries of a Store and changes them on an operator's word.
 	Outbox OutboxFuncs
 	// Prune forgets what ended long ago.
@@ -153,6 +155,9 @@ func New(deps Deps) *cobra.Command {
 	}
 	if deps.Bridges != nil {
 		root.AddCommand(newWorkers(deps))
+	}
+	if deps.Top != nil {
+		root.AddCommand(newTop(deps))
 	}
 	if deps.Outbox.List != nil {
 		root.AddCommand(newOutbox(deps))

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/cli"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/top"
+	"github.com/agent-knock-knock/akk/internal/version"
+)
+
+// topProgram draws live, beside this program.
+const topProgram = "akk-top"
+
+// runTop draws the Store and the running Bridges, once or by the program beside this one.
+func runTop(ctx context.Context, o cli.TopOptions, stdin io.Reader, stdout io.Writer) error {
+	const op = "bridge.top"
+	if o.Once {
+		eye := top.Eye{StoreDir: o.StoreDir, ControlDir: controlDir()}
+		defer eye.Close()
+		_, err := io.WriteString(stdout, top.Render(eye.Look(ctx), top.Frame{Width: o.Width, Height: o.Height, Color: o.Color, Now: time.Now(), Focus: 1})+"\n")
+		return err
+	}
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, op, "cannot find the directory of this program")
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(self), topProgram), "-release", version.Version, "-store", o.StoreDir, "-control", controlDir(),
+		"-interval", o.Interval.String(), fmt.Sprintf("-color=%v", o.Color))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
+	cmd.WaitDelay = stopLimit
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return fault.Wrap(err, fault.Unavailable, op, "%s ended with %d", topProgram, exit.ExitCode()).WithHint("--once draws without it")
+	case err != nil:
+		return fault.Wrap(err, fault.Unavailable, op, "%s cannot be run", cmd.Path).WithHint("put it next to agent-knock-knock (make install), or use --once")
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package top
+
+import (
+	"context"
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/control"
+	"github.com/agent-knock-knock/akk/internal/doctor"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/store"
+)
+
+// lookLimit bounds one look: a Bridge that hangs must not freeze the picture.
+const lookLimit = 5 * time.Second
+
+// Eye looks at one Store and the running Bridges of this user. It is for one goroutine.
+type Eye struct {
+	StoreDir, ControlDir string
+	db                   *store.DB // opened at the first look that finds a Store
+}
+
+// Look never fails: what cannot be read is the Snapshot's Problem.
+func (e *Eye) Look(ctx context.Context) Snapshot {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	s := Snapshot{StoreDir: e.StoreDir}
+	answers, err := control.Ask(ctx, e.ControlDir)
+	s.Bridges = doctor.Bridges(answers, time.Now())
+	if err == nil && e.db == nil {
+		e.db, err = store.Open(ctx, e.StoreDir, store.Options{ReadOnly: true})
+		if err != nil {
+			e.db = nil
+		}
+	}
+	if err == nil {
+		err = e.db.View(ctx, s.Read)
+	}
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		_, s.Problem, _ = fault.Public(err)
+	}
+	return s
+}
+
+// Close closes the Store.
+func (e *Eye) Close() error {
+	if e.db == nil {
+		return nil
+	}
+	return e.db.Close()
+}
