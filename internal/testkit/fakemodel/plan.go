@@ -225,7 +225,7 @@ func shellCall(cmd string, names []string) (name, args string) {
 			return n, encode(obj{"command": cmd})
 		case "shell":
 			return n, encode(obj{"command": []string{"bash", "-lc", cmd}})
-		case "Bash":
+		case "Bash", "bash", "run_shell_command":
 			return n, encode(obj{"command": cmd, "description": "Run " + clip(cmd, 40)})
 		}
 	}

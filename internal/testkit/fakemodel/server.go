@@ -1,6 +1,7 @@
 // Package fakemodel is a scripted model server for driving real coding agents without a
-// network: the OpenAI Responses API (Codex) and the Anthropic Messages API (Claude Code),
-// both streaming. The reply is chosen by the directives of package script in the last
+// network: the OpenAI Responses API (Codex), the Anthropic Messages API (Claude Code), the
+// OpenAI Chat Completions API (OpenCode) and the Gemini API, all streaming. The reply is
+// chosen by the directives of package script in the last
 // thing a person wrote; the agents' own prompts are ignored.
 //
 // A tool call may use what earlier calls of the turn gave back: ${1:terminals.0.id} in its
@@ -30,7 +31,7 @@ import (
 type Request struct {
 	Seq     int       `json:"seq"`
 	At      time.Time `json:"at"`
-	API     string    `json:"api"`  // responses, messages
+	API     string    `json:"api"`  // responses, messages, chat, gemini
 	Kind    string    `json:"kind"` // main; schema: structured output; side: without tools
 	Model   string    `json:"model"`
 	Tools   []string  `json:"tools"`   // as offered; "server/tool" for a namespace
@@ -173,6 +174,8 @@ func (s *Server) mux() http.Handler {
 	mux.HandleFunc("POST /v1/responses", s.responses)
 	mux.HandleFunc("POST /v1/messages", s.messages)
 	mux.HandleFunc("POST /v1/messages/count_tokens", countTokens)
+	mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	mux.HandleFunc("POST /v1beta/models/{call}", s.gemini)
 	mux.HandleFunc("GET /v1/models", models)
 	mux.HandleFunc("POST /_gate/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

@@ -71,7 +71,11 @@ func (a *reply) event(name string, data obj) bool {
 	if err != nil {
 		return false
 	}
-	if _, err := io.WriteString(a.w, "event: "+name+"\ndata: "+string(b)+"\n\n"); err != nil {
+	head := ""
+	if name != "" {
+		head = "event: " + name + "\n"
+	}
+	if _, err := io.WriteString(a.w, head+"data: "+string(b)+"\n\n"); err != nil {
 		return false
 	}
 	a.flush()
