@@ -1,24 +1,20 @@
 package sessions
 
-import "github.com/agent-knock-knock/akk/internal/harness"
+import (
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/harness"
+	"github.com/agent-knock-knock/akk/internal/harness/launch"
+	"github.com/agent-knock-knock/akk/internal/harness/quirks"
+)
 
-// programs are the commands of the harnesses that are built in.
-var programs = map[string][]string{
-	"codex":    {"codex-acp"},
-	"claude":   {"claude-agent-acp"},
-	"gemini":   {"gemini", "--acp"},
-	"opencode": {"opencode", "acp"},
-}
-
-// argvOf is the command line of an agent: the caller's own command, or the one of a known
+// specOf is how an agent is started: the caller's own command, or the one of a known
 // harness with the caller's arguments behind it.
-func argvOf(want harness.Launch) ([]string, error) {
-	if want.Command != "" {
-		return append([]string{want.Command}, want.Args...), nil
+func specOf(want harness.Launch) (launch.Spec, error) {
+	agent, _ := quirks.Find(want.Harness)
+	argv, err := agent.Argv(want.Command, want.Args, want.ModelID, want.PermissionMode)
+	if err != nil {
+		_, msg, hint := fault.Public(err)
+		return launch.Spec{}, harness.Fail(err, harness.InvalidParam, "%s", msg).Advise("%s", hint)
 	}
-	argv, known := programs[want.Harness]
-	if !known {
-		return nil, harness.Refuse(harness.InvalidParam, "the harness %q is not built in", want.Harness).Advise("give command and args of an agent that speaks ACP on stdio")
-	}
-	return append(append([]string{}, argv...), want.Args...), nil
+	return launch.Spec{Target: want.Target, Runtime: want.Runtime, Argv: argv, Dir: want.Cwd, Env: agent.Environment(want.Env)}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/harness/acp"
 	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
 	"github.com/agent-knock-knock/akk/internal/harness/launch"
+	"github.com/agent-knock-knock/akk/internal/harness/quirks"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/store"
@@ -47,6 +48,9 @@ func (s *Service) Create(ctx context.Context, want harness.Launch) (SessionStatu
 		return SessionStatus{}, err
 	}
 	if err := checkPlace(want); err != nil {
+		return SessionStatus{}, err
+	}
+	if _, err := specOf(want); err != nil { // an unknown harness is said before anything is stored
 		return SessionStatus{}, err
 	}
 	if key != "" {
@@ -226,11 +230,11 @@ func (s *Service) abandon(l *live, err error) error {
 
 // start starts the program and shakes hands.
 func (l *live) start(ctx context.Context) error {
-	argv, err := argvOf(l.secrets)
+	spec, err := specOf(l.secrets)
 	if err != nil {
 		return err
 	}
-	process, err := l.svc.launch.Start(ctx, launch.Spec{Target: l.secrets.Target, Runtime: l.secrets.Runtime, Argv: argv, Dir: l.secrets.Cwd, Env: l.secrets.Env})
+	process, err := l.svc.launch.Start(ctx, spec)
 	if err != nil {
 		return launchFault(err)
 	}
@@ -266,6 +270,14 @@ func (l *live) openSession(ctx context.Context, agentSession string) error {
 	limit := l.svc.cfg.Transport.SessionTimeoutSeconds.Duration()
 	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	// Some agents open nothing before a login call, although their key is in the environment.
+	if agent, _ := quirks.Find(l.secrets.Harness); agent.LoginBeforeSession {
+		if method, ok := agent.KeyLogin(l.secrets.Env); ok {
+			if err := l.conn.Authenticate(short, method, nil); err != nil {
+				return startFault(err, "authenticate", limit)
+			}
+		}
+	}
 	open, resumed, err := l.openOrResume(short, agentSession)
 	if err != nil {
 		return startFault(err, "session/new", limit)

@@ -12,6 +12,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/harness/acp"
 	"github.com/agent-knock-knock/akk/internal/harness/config"
 	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
+	"github.com/agent-knock-knock/akk/internal/harness/quirks"
 	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
@@ -110,12 +111,14 @@ func (l *live) authView() authView {
 // methods are the agent's ways to log in, and which of them we can drive.
 func (l *live) methods() []harness.Method {
 	out := []harness.Method{}
+	agent, _ := quirks.Find(l.secrets.Harness)
+	given, keyed := agent.KeyLogin(l.secrets.Env) // with the key in its environment nobody is asked
 	for _, m := range l.agent.AuthMethods {
 		h := harness.Method{ID: m.ID, Name: m.Name, Description: m.Description, Type: m.Type, Kind: harness.LoginAgent, Supported: true}
 		switch {
 		case m.Type == "terminal":
 			h.Kind, h.Supported, h.Reason = harness.LoginTerminal, false, "it needs a terminal; log in with the agent's own command"
-		case takesKey(m):
+		case takesKey(m) && !(keyed && m.ID == given):
 			h.Kind = harness.LoginToken
 		case m.Type != "" && m.Type != "agent":
 			h.Supported, h.Reason = false, "its type is not known"
@@ -127,6 +130,10 @@ func (l *live) methods() []harness.Method {
 
 // takesKey recognises a method that wants a key with the call.
 func takesKey(m acp.AuthMethod) bool {
+	var meta map[string]json.RawMessage
+	if json.Unmarshal(m.Meta, &meta) == nil && meta["api-key"] != nil {
+		return true
+	}
 	id := strings.ToLower(m.ID)
 	return strings.Contains(id, "api-key") || strings.Contains(id, "api_key") || strings.Contains(id, "token")
 }
