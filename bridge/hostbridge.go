@@ -53,11 +53,15 @@ const (
 // refuse does so before the first MCP frame.
 func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	debug.SetMemoryLimit(memoryGoal)
+	id := ids.NewBridge()
 	log := slog.New(redact.NewHandler(stderr, o.LogLevel))
+	if o.LogJSON { // a reader of many Bridges' logs must tell them apart
+		log = slog.New(redact.NewJSONHandler(stderr, o.LogLevel)).With("bridge", id, "pid", os.Getpid(), "host", o.Host, "profile", o.Admitted.Profile.ID)
+	}
 	ctx, stopParent := followParent(ctx, log)
 	defer stopParent()
 
-	b, err := newBridge(ctx, o, log)
+	b, err := newBridge(ctx, o, id, log)
 	if err != nil {
 		return err
 	}
@@ -118,9 +122,9 @@ type bridge struct {
 }
 
 // newBridge makes the parts. What it made before a failure is released again.
-func newBridge(ctx context.Context, o cli.HostBridgeOptions, log *slog.Logger) (*bridge, error) {
+func newBridge(ctx context.Context, o cli.HostBridgeOptions, id ids.BridgeID, log *slog.Logger) (*bridge, error) {
 	// The parts outlive the session's ctx: what was accepted is drained after it ended.
-	b := &bridge{id: ids.NewBridge(), options: o, started: time.Now(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
+	b := &bridge{id: id, options: o, started: time.Now(), log: log, absent: func() {}, ctx: context.WithoutCancel(ctx)}
 	if err := b.build(ctx, o); err != nil {
 		b.close()
 		return nil, err

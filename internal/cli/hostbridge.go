@@ -14,8 +14,9 @@ import (
 
 // The environment variables of the command line.
 const (
-	envHome     = "HOME"
-	envLogLevel = "AKK_LOG_LEVEL"
+	envHome      = "HOME"
+	envLogLevel  = "AKK_LOG_LEVEL"
+	envLogFormat = "AKK_LOG_FORMAT"
 )
 
 // HostBridgeOptions is a checked command line of host-bridge.
@@ -27,6 +28,7 @@ type HostBridgeOptions struct {
 	StoreDir          string // absolute
 	RuntimeDir        string // absolute, or "" for a private directory that the Bridge makes
 	LogLevel          slog.Level
+	LogJSON           bool // one JSON object a line on stderr, in place of text
 	// Extended adds the tools that only an administrator switches on.
 	Extended bool
 	// Toolsets are the families of tools that are served; at least one.
@@ -38,7 +40,7 @@ type HostBridgeOptions struct {
 }
 
 func newHostBridge(deps Deps) *cobra.Command {
-	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, autoApprove, tools, toolsets onceFlag
+	var selection, host, hostVersion, storeDir, runtimeDir, logLevel, logFormat, autoApprove, tools, toolsets onceFlag
 	var sockets []string
 	cmd := &cobra.Command{
 		Use:   "host-bridge",
@@ -56,6 +58,9 @@ func newHostBridge(deps Deps) *cobra.Command {
 			o := HostBridgeOptions{Host: host.value, HostVersion: hostVersion.value}
 			var err error
 			if o.LogLevel, err = parseLevel(cmd, logLevel.value, deps); err != nil {
+				return err
+			}
+			if o.LogJSON, err = parseFormat(cmd, logFormat.value, deps); err != nil {
 				return err
 			}
 			if o.StoreDir, err = storePath(storeDir.value, deps); err != nil {
@@ -89,6 +94,7 @@ func newHostBridge(deps Deps) *cobra.Command {
 	f.Var(&storeDir, "store-dir", "Store directory (default ~/.agent-knock-knock/store)")
 	f.Var(&runtimeDir, "runtime-dir", "directory for the sockets of this run (default: a private temporary one)")
 	f.Var(&logLevel, "log-level", "debug, info, warn or error (default $AKK_LOG_LEVEL, then info)")
+	f.Var(&logFormat, "log-format", "text or json, one object a line with the Bridge's id (default $AKK_LOG_FORMAT, then text)")
 	f.Var(&autoApprove, "auto-approve", "file of commands that are approved without asking (default: none); writable by its owner only")
 	f.Var(&tools, "tools", "default: the 19 tools; extended: five more that reach deeper into an agent's own controls")
 	f.Var(&toolsets, "toolsets", "terminal, coordination or both with a comma; coordination is the ledger, kept in the Store (default terminal)")
@@ -145,6 +151,21 @@ func parseLevel(cmd *cobra.Command, flag string, deps Deps) (slog.Level, error) 
 		return slog.LevelError, nil
 	}
 	return 0, usage(cmd, "%s must be debug, info, warn or error", source)
+}
+
+func parseFormat(cmd *cobra.Command, flag string, deps Deps) (asJSON bool, err error) {
+	text, source := flag, "--log-format"
+	if text == "" {
+		text, _ = deps.LookupEnv(envLogFormat)
+		source = envLogFormat
+	}
+	switch strings.ToLower(text) {
+	case "", "text":
+		return false, nil
+	case "json":
+		return true, nil
+	}
+	return false, usage(cmd, "%s must be text or json", source)
 }
 
 // storePath is the absolute Store directory: the flag's, or the one below the home.

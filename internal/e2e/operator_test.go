@@ -11,6 +11,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/testkit/bigstore"
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
+	"github.com/agent-knock-knock/akk/internal/testkit/standin"
 )
 
 // operate runs a command in the environment that a Host would give its Bridge.
@@ -151,5 +152,41 @@ func TestAWorkerOfAnotherReleaseIsRefused(t *testing.T) {
 	}
 	if d := w.host.Deliveries(); len(d) != 0 {
 		t.Errorf("the Host heard %+v", d)
+	}
+}
+
+// With --log-format json every line of stderr is one object that names its Bridge, and the
+// Turn or the delivery that it is about.
+func TestJSONLogsNameTheBridgeAndTheTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.agent(standin.Codex)
+	c := w.start("--log-format", "json", "--log-level", "debug")
+	got := send(t, c, idle(t, c).TerminalID, "SAY:logged")
+	waitCallback(t, c, got.TurnID, "delivered")
+	if code := c.Close(settle); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	bridges, turns, deliveries := map[string]bool{}, 0, 0
+	for line := range strings.Lines(c.Stderr()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Errorf("no JSON: %s", line)
+			continue
+		}
+		id, _ := m["bridge"].(string)
+		bridges[id] = true
+		if m["turn"] == got.TurnID {
+			turns++
+		}
+		if d, _ := m["delivery"].(string); strings.HasPrefix(d, "callback-delivery-") {
+			deliveries++
+		}
+	}
+	if len(bridges) != 1 || bridges[""] || turns < 2 || deliveries == 0 {
+		t.Errorf("bridges %v, %d lines of the Turn, %d of the delivery:\n%s", bridges, turns, deliveries, c.Stderr())
+	}
+	if strings.Contains(c.Stderr(), w.host.Session) {
+		t.Error("the session is in the log")
 	}
 }
