@@ -129,7 +129,7 @@ func insertMeta(ctx context.Context, db *DB, tx *sql.Tx) error {
 
 // loadMeta reads the fences. A newer format is refused; a newer writer protocol or schema
 // only forbids writing.
-func (db *DB) loadMeta(ctx context.Context) error {
+func (db *DB) loadMeta(ctx context.Context, pool *sql.DB) error {
 	const op = "store.open"
 	steps, err := migrations()
 	if err != nil {
@@ -137,7 +137,7 @@ func (db *DB) loadMeta(ctx context.Context) error {
 	}
 	var format, protocol, schema int
 	var secret string
-	row := db.read.QueryRowContext(ctx, "SELECT format, writer_protocol, secret, (SELECT user_version FROM pragma_user_version) FROM meta")
+	row := pool.QueryRowContext(ctx, "SELECT format, writer_protocol, secret, (SELECT user_version FROM pragma_user_version) FROM meta")
 	if err := row.Scan(&format, &protocol, &secret, &schema); err != nil {
 		if err = mapError(err, op); fault.Is(err, CodeUnwritable) || fault.Is(err, CodeBusy) || ctx.Err() != nil {
 			return err // it says nothing of what the file holds
@@ -155,7 +155,7 @@ func (db *DB) loadMeta(ctx context.Context) error {
 	case !db.own && schema > len(steps):
 		db.newer, db.newerN = true, schema
 	}
-	if err := db.loadSets(ctx); err != nil {
+	if err := db.loadSets(ctx, pool); err != nil {
 		return err
 	}
 	if db.secret, err = hex.DecodeString(secret); err != nil {

@@ -73,7 +73,7 @@ func OpenMemory(ctx context.Context, o Options) (*DB, error) {
 		db.Close()
 		return nil, err
 	}
-	if err := db.loadMeta(ctx); err != nil {
+	if err := db.loadMeta(ctx, db.write); err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -192,11 +192,11 @@ func (db *DB) setNumbers(ctx context.Context, pool *sql.DB) (map[string]setState
 
 // loadSets reads the fences of the sets. A newer set only forbids writing; a set that is
 // not there yet cannot be read.
-func (db *DB) loadSets(ctx context.Context) error {
+func (db *DB) loadSets(ctx context.Context, pool *sql.DB) error {
 	if len(db.sets) == 0 {
 		return nil
 	}
-	have, err := db.setNumbers(ctx, db.read)
+	have, err := db.setNumbers(ctx, pool)
 	if err != nil {
 		return err
 	}

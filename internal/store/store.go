@@ -131,7 +131,7 @@ func (db *DB) openReader(ctx context.Context) error {
 		return err
 	}
 	db.read = openPool(readDSN(path), readers)
-	err := db.loadMeta(ctx)
+	err := db.loadMeta(ctx, db.read)
 	if !fault.Is(err, CodeUnwritable) {
 		return err
 	}
@@ -143,7 +143,7 @@ func (db *DB) openReader(ctx context.Context) error {
 	}
 	db.read.Close()
 	db.read = openPool(readDSN(path)+"&immutable=1", readers)
-	return db.loadMeta(ctx)
+	return db.loadMeta(ctx, db.read)
 }
 
 func (db *DB) openWriter(ctx context.Context, o Options, lockPath string) error {
@@ -172,7 +172,9 @@ func (db *DB) openWriter(ctx context.Context, o Options, lockPath string) error 
 	if err := migrate(ctx, db); err != nil {
 		return err
 	}
-	return db.loadMeta(ctx)
+	// On the connection that is open anyway: another one would read the whole schema again,
+	// and a start waits for that.
+	return db.loadMeta(ctx, db.write)
 }
 
 func openPool(dsn string, n int) *sql.DB {
