@@ -51,6 +51,10 @@ race: tmux ## the test suite under the race detector
 e2e: tmux chromium build ## the real Codex and Claude Code at pinned versions against a scripted model; RUN= picks tests
 	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 60m -run '$(RUN)' ./internal/e2e/...
 
+.PHONY: e2e-acp
+e2e-acp: ## the real ACP agents (Claude, Codex, Gemini, OpenCode) from npm at pinned versions against a scripted model
+	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 30m -run '^TestRealACP' ./internal/e2e/...
+
 .PHONY: compat
 compat: tmux ## docs/COMPATIBILITY.md: AGENT=codex VERSIONS="0.150.0 latest"; npm installs each version
 	@case "$(AGENT)$(if $(VERSIONS),+)" in codex+|claude+) ;; *) echo 'make compat AGENT=codex|claude VERSIONS="0.150.0 latest"'; exit 2;; esac
