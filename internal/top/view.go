@@ -90,7 +90,8 @@ func summary(s Snapshot, f Frame) string {
 			watched++
 		}
 	}
-	text := fmt.Sprintf("%d bridges, %d workers, %d turns, %d watches, %d callbacks on their way", len(s.Bridges), workers, running, watched, s.Counts[outbox.Pending]+s.Counts[outbox.Delivering])
+	text := strings.Join([]string{many(len(s.Bridges), "bridge", "s"), many(workers, "worker", "s"), many(running, "turn", "s"), many(watched, "watch", "es"),
+		many(s.Counts[outbox.Pending]+s.Counts[outbox.Delivering], "callback", "s") + " on the way"}, ", ")
 	color := ""
 	if n := s.dead(); n > 0 {
 		text, color = text+fmt.Sprintf(", %d DEAD", n), red
@@ -99,6 +100,14 @@ func summary(s Snapshot, f Frame) string {
 		text, color = text+fmt.Sprintf(", %d records damaged", s.Damaged), red
 	}
 	return paint(f, color, cut(text, f.Width))
+}
+
+// many is a number with its word.
+func many(n int, word, plural string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %s%s", n, word, plural)
 }
 
 // share gives each section its rows: one each, then those that need more in turn, the one
