@@ -42,6 +42,9 @@ type Strike struct {
 	Victim string
 	How    string
 	Again  time.Duration // after that the Bridge is killed as well; 0: it is not
+	// Recover is the transaction in which the next Bridge is killed while it takes over; 0:
+	// it is not. It means something after the end of a Bridge only.
+	Recover int
 }
 
 func (s Strike) String() string {
@@ -52,11 +55,17 @@ func (s Strike) String() string {
 	if s.Again > 0 {
 		out += fmt.Sprintf(", Bridge killed %v later", s.Again)
 	}
+	if s.Recover > 0 {
+		out += fmt.Sprintf(", the next Bridge killed in its commit %d", s.Recover)
+	}
 	return out
 }
 
 // commits is how many transactions of one task are tried as a point.
 const commits = 8
+
+// recoverCommits is how many transactions of a Bridge that takes over are tried.
+const recoverCommits = 5
 
 // points are the boundaries in the order of a task.
 func points() (out []Strike) {
@@ -98,6 +107,9 @@ func Strikes(seed uint64) []Strike {
 				s.Victim, s.How = victim.name, how
 				if rng.IntN(3) == 0 {
 					s.Again = time.Duration(1 + rng.Int64N(int64(1500*time.Millisecond)))
+				}
+				if (s.Again > 0 || s.Victim == Bridge && s.How != Freeze) && rng.IntN(2) == 0 {
+					s.Recover = 1 + rng.IntN(recoverCommits)
 				}
 				all = append(all, s)
 			}
