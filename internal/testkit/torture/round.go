@@ -106,11 +106,14 @@ func (r *round) sendUnderStrike(terminal string) reply {
 	} else {
 		r.hold(r.Point, r.Skip)
 	}
-	ctx, cancel := context.WithTimeout(r.tb.Context(), callLimit)
+	ctx, cancel := context.WithTimeout(r.tb.Context(), callLimit+patience)
 	defer cancel()
 	replies := make(chan reply, 1)
-	go func(c *fakehost.Client) { replies <- send(ctx, c, terminal, r.text) }(r.c)
-	struck := r.awaitPoint()
+	delegate := func() {
+		go func(c *fakehost.Client) { replies <- send(ctx, c, terminal, r.text) }(r.c)
+	}
+	delegate()
+	struck := r.awaitPoint(replies, delegate)
 	undo := func() {}
 	if struck {
 		undo = r.strike()
@@ -130,11 +133,21 @@ func (r *round) sendUnderStrike(terminal string) reply {
 	}
 }
 
-// awaitPoint waits until a process is held; false: the task ended without coming there.
-func (r *round) awaitPoint() bool {
+// awaitPoint waits until a process is held; false: the task ended without coming there. A
+// machine that is too busy refuses the send before anything is typed: then it is sent again.
+func (r *round) awaitPoint(replies chan reply, again func()) bool {
 	r.tb.Helper()
 	reached := false
 	r.wait("the point "+r.Point, func() bool {
+		select {
+		case got := <-replies:
+			if got.code == string(fault.Unavailable) {
+				again()
+			} else {
+				replies <- got // has room: it is the only one
+			}
+		default:
+		}
 		if r.Point == programRuns {
 			reached = len(r.host.Deliveries()) > 0
 		} else {
