@@ -158,9 +158,9 @@ func TestSeveralQuestionsAtOnceAreAnsweredInAnyOrder(t *testing.T) {
 	if end := w.end("a", st.MessageID); end.State != harness.MessageCompleted || strings.Count(end.Result.Text, "[allowed:") != 3 {
 		t.Errorf("%s", text(end))
 	}
-	st = w.asked("a", "PERM3", 3)
+	st = w.asked("a", "PERM3; HOLD", 3)
 	end, _, err := w.svc.Cancel(w.ctx, "a", "")
-	if err != nil || end.State != harness.MessageCancelled || len(end.Questions) != 0 {
+	if err != nil || end.State != harness.MessageCancelled || len(end.Questions) != 0 || len(end.Rejected) != 3 {
 		t.Errorf("%v %s", err, text(end))
 	}
 	if n := strings.Count(w.read(w.journal), `"outcome":"cancelled"`); n != 3 {

@@ -168,6 +168,7 @@ func (l *live) cancelTurn(t *turn, reason, by string) {
 		return
 	}
 	for _, a := range l.openQuestions(t.msg.ID) {
+		t.rejected = append(t.rejected, harness.Rejected{RequestID: a.ID, Title: a.Message, Routed: string(harness.RoutedCancelled)})
 		l.endQuestion(a, harness.QuestionAnswered, harness.RoutedCancelled, harness.EventAnswered)
 	}
 	_, err := l.conn.Cancel(l.rec.AgentSessionID)
