@@ -4,6 +4,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/coord"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 )
 
 // The records of a ledger.
@@ -34,11 +35,11 @@ type (
 
 // What readers get.
 type (
-	Readiness         = ledger.Readiness
-	Activity          = ledger.Activity
-	OperationsBrief   = ledger.Brief
-	SetupReadiness    = ledger.Setup
-	Health            = ledger.Health
+	Readiness         = overview.Readiness
+	Activity          = overview.Activity
+	OperationsBrief   = overview.Brief
+	SetupReadiness    = overview.Setup
+	Health            = overview.Health
 	AssignmentContext = ledger.Context
 	LaunchPacket      = ledger.Packet
 )

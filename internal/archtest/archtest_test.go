@@ -26,7 +26,7 @@ const (
 // floors orders the house, lowest first. A package imports its own floor or lower ones.
 var floors = [][]string{
 	{"internal/fault", "internal/ids", "internal/clock", "internal/strictjson", "internal/redact", "internal/lifecycle", "internal/version", "internal/pattern", "internal/crashpoint", "schemas", "examples/host-profiles"},
-	{"internal/turn", "internal/outbox", "internal/profile", "internal/watch", "internal/native", "internal/policy", "internal/offer", "internal/ledger", "internal/harness", "internal/harness/config"},
+	{"internal/turn", "internal/outbox", "internal/profile", "internal/watch", "internal/native", "internal/policy", "internal/offer", "internal/ledger", "internal/ledger/overview", "internal/harness", "internal/harness/config"},
 	{"internal/store", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql", "internal/harness/harnesssql"},
 	{"internal/procinfo", "internal/tmux", "internal/agent", "internal/agent/logend", "internal/agent/codex", "internal/agent/codex/known", "internal/agent/codex/rollout", "internal/agent/codex/screen", "internal/agent/codex/appserver", "internal/agent/codex/panel", "internal/agent/claude/panel", "internal/agent/claude", "internal/agent/claude/known", "internal/agent/claude/screen", "internal/agent/claude/transcript", "internal/proc", "internal/observe", "internal/callbackexec", "internal/discover", "internal/keyboard", "internal/harness/acp", "internal/harness/quirks", "internal/harness/launch", "internal/harness/client", "internal/harness/logkeeper"},
 	{"proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1", "proto/akk/control/v1", "internal/wire", "internal/supervise", "internal/control"},
@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages hold rules: values in, values out.
-var pure = []string{"internal/turn", "internal/outbox", "internal/fault", "internal/watch", "internal/native", "internal/policy", "internal/ledger", "internal/harness"}
+var pure = []string{"internal/turn", "internal/outbox", "internal/fault", "internal/watch", "internal/native", "internal/policy", "internal/ledger", "internal/ledger/overview", "internal/harness"}
 
 type file struct {
 	path  string // relative to the repository

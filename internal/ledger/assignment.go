@@ -185,17 +185,17 @@ func (a Assignment) Acquire(label, claimID string, now time.Time, ttl time.Durat
 func (a Assignment) taken(now time.Time) error {
 	switch {
 	case a.Status == Claimed && a.Claim == nil:
-		return conflict("the assignment is held by %q for its host, without a lease", clip(a.ClaimedBy)).WithHint("its host must release it")
+		return conflict("the assignment is held by %q for its host, without a lease", Clip(a.ClaimedBy)).WithHint("its host must release it")
 	case a.Expired(now):
-		return conflict("the assignment is held by %q whose claim %s expired at %s", clip(a.ClaimedBy), a.Claim.ID, stamp(a.Claim.ExpiresAt)).
+		return conflict("the assignment is held by %q whose claim %s expired at %s", Clip(a.ClaimedBy), a.Claim.ID, stamp(a.Claim.ExpiresAt)).
 			WithHint("recover it with assignments.recover_claim once its resources are reconciled, then claim it")
 	case a.Status == Claimed:
-		return conflict("the assignment is claimed by %q until %s (claim %s)", clip(a.ClaimedBy), stamp(a.Claim.ExpiresAt), a.Claim.ID).
+		return conflict("the assignment is claimed by %q until %s (claim %s)", Clip(a.ClaimedBy), stamp(a.Claim.ExpiresAt), a.Claim.ID).
 			WithHint("take another one from assignments.next")
 	case a.Terminal():
 		return conflict("the assignment is %s since %s", a.Status, stamp(a.CompletedAt)).WithHint("take another one from assignments.next")
 	}
-	return conflict("the assignment is %s by %q", a.Status, clip(a.ClaimedBy)).WithHint("take another one from assignments.next")
+	return conflict("the assignment is %s by %q", a.Status, Clip(a.ClaimedBy)).WithHint("take another one from assignments.next")
 }
 
 // fenced refuses a writer whose claim id is not the current one, or has expired.
@@ -206,9 +206,9 @@ func (a Assignment) fenced(claimID string, now time.Time) error {
 	case a.Status == Queued:
 		return conflict("the assignment is queued: nobody holds it").WithHint("claim it with assignments.claim")
 	case a.Claim == nil:
-		return conflict("the assignment is held by %q for its host, without a lease", clip(a.ClaimedBy)).WithHint("its host must release it")
+		return conflict("the assignment is held by %q for its host, without a lease", Clip(a.ClaimedBy)).WithHint("its host must release it")
 	case a.Claim.ID != claimID:
-		return conflict("this claim id is not the current one: %q holds the assignment", clip(a.ClaimedBy)).WithHint("stop this work; read the assignment")
+		return conflict("this claim id is not the current one: %q holds the assignment", Clip(a.ClaimedBy)).WithHint("stop this work; read the assignment")
 	case a.Expired(now):
 		return conflict("the claim expired at %s", stamp(a.Claim.ExpiresAt)).WithHint("stop; an operator may recover it with assignments.recover_claim")
 	}
@@ -294,11 +294,11 @@ func (a Assignment) Recover(claimID string, now time.Time) (Assignment, error) {
 	case a.Status != Claimed:
 		return a, conflict("the assignment is %s: only an expired claim before the start can be recovered", a.Status)
 	case a.Claim == nil:
-		return a, conflict("the assignment is held by %q for its host, without a lease", clip(a.ClaimedBy)).WithHint("its host must release it")
+		return a, conflict("the assignment is held by %q for its host, without a lease", Clip(a.ClaimedBy)).WithHint("its host must release it")
 	case a.Claim.ID != claimID:
 		return a, conflict("this claim id is not the current one").WithHint("read the assignment")
 	case !a.Expired(now):
-		return a, conflict("the claim of %q lasts until %s", clip(a.ClaimedBy), stamp(a.Claim.ExpiresAt)).WithHint("wait until then")
+		return a, conflict("the claim of %q lasts until %s", Clip(a.ClaimedBy), stamp(a.Claim.ExpiresAt)).WithHint("wait until then")
 	}
 	return a.requeued(now), nil
 }
@@ -364,13 +364,13 @@ func (a Assignment) moved(status string, r *ExecutionRef, now time.Time) Assignm
 // a stored claim. A claimed record without a claim is history of a host.
 func (a Assignment) CheckClaim() error {
 	if !slices.Contains(Statuses, a.Status) {
-		return invalid("assignment %q has the unknown status %q", clip(a.ID), clip(a.Status))
+		return invalid("assignment %q has the unknown status %q", Clip(a.ID), Clip(a.Status))
 	}
 	c := a.Claim
 	if c == nil {
 		return nil
 	}
-	wrong := func(what string) error { return invalid("assignment %q: %s", clip(a.ID), what) }
+	wrong := func(what string) error { return invalid("assignment %q: %s", Clip(a.ID), what) }
 	switch {
 	case a.Status == Queued:
 		return wrong("a queued one has no claim")

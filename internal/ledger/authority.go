@@ -28,7 +28,7 @@ func (a Assignment) heldBy(label string) error {
 	case a.Status != Claimed:
 		return conflict("the assignment is %s, not claimed", a.Status)
 	case a.ClaimedBy != label:
-		return conflict("the assignment is claimed by %q", clip(a.ClaimedBy))
+		return conflict("the assignment is claimed by %q", Clip(a.ClaimedBy))
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ func MergeSkills(projectID string, before []Skill, seen []FoundSkill, now time.T
 	for _, f := range seen {
 		if i, again := at[f.ID]; again {
 			out[i].Status = SkillConflict
-			out[i].Warnings = List(append(out[i].Warnings, fmt.Sprintf("Found twice: %s is used, %s is not.", clip(out[i].Path), clip(f.Path))))
+			out[i].Warnings = List(append(out[i].Warnings, fmt.Sprintf("Found twice: %s is used, %s is not.", Clip(out[i].Path), Clip(f.Path))))
 			continue
 		}
 		s, ok := known[f.ID]

@@ -43,13 +43,13 @@ const PacketKind = "assignment_launch_packet"
 func ReferenceWarnings(p Project, role *Role, a Assignment, w WorkItem) []string {
 	out := []string{}
 	if role == nil {
-		out = append(out, fmt.Sprintf("The role %q no longer exists.", clip(a.RoleID)))
+		out = append(out, fmt.Sprintf("The role %q no longer exists.", Clip(a.RoleID)))
 	}
 	if a.RootID != "" && !p.HasRoot(a.RootID) {
-		out = append(out, fmt.Sprintf("The assignment's root %q no longer exists.", clip(a.RootID)))
+		out = append(out, fmt.Sprintf("The assignment's root %q no longer exists.", Clip(a.RootID)))
 	}
 	if w.RootID != "" && w.RootID != a.RootID && !p.HasRoot(w.RootID) {
-		out = append(out, fmt.Sprintf("The work item's root %q no longer exists.", clip(w.RootID)))
+		out = append(out, fmt.Sprintf("The work item's root %q no longer exists.", Clip(w.RootID)))
 	}
 	return out
 }
@@ -76,7 +76,7 @@ func ResolveSkills(role *Role, a Assignment, known []Skill) (skills []Skill, war
 		s, ok := byID[id]
 		switch {
 		case id == "":
-			warnings = append(warnings, fmt.Sprintf("The skill id %q cannot be used.", clip(raw)))
+			warnings = append(warnings, fmt.Sprintf("The skill id %q cannot be used.", Clip(raw)))
 		case !ok:
 			warnings = append(warnings, fmt.Sprintf("The skill %q is not known here.", id))
 		case !s.Enabled:

@@ -184,7 +184,7 @@ func (a Action) check(live bool) error {
 	case CreateCandidate:
 		return need(a.MemoryCandidate != nil, "memory_candidate")
 	}
-	return invalid("%q is not a kind of action", clip(a.Kind))
+	return invalid("%q is not a kind of action", Clip(a.Kind))
 }
 
 // checkAssignment refuses an assignment that would be born with an execution.

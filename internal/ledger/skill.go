@@ -93,7 +93,7 @@ func CleanSkill(s Skill) (Skill, error) {
 		return s, err
 	}
 	if s.ID = NormalSkill(given); s.ID == "" {
-		return s, invalid("id %q holds nothing of a-z, 0-9 and _", clip(given))
+		return s, invalid("id %q holds nothing of a-z, 0-9 and _", Clip(given))
 	}
 	s.Title, s.Description, s.RootID = or(Trim(s.Title), s.ID), Trim(s.Description), Trim(s.RootID)
 	if s.Path = Trim(s.Path); s.Path != "" {
@@ -112,7 +112,7 @@ func CleanSkill(s Skill) (Skill, error) {
 	slices.Sort(s.SuggestedTools)
 	if len(s.SuggestedTools) > MaxSuggestedTools {
 		s.Warnings = List(append(s.Warnings, fmt.Sprintf("suggested_tools is cut to %d, left out: %s", MaxSuggestedTools,
-			clip(strings.Join(s.SuggestedTools[MaxSuggestedTools:], ", ")))))
+			Clip(strings.Join(s.SuggestedTools[MaxSuggestedTools:], ", ")))))
 		s.SuggestedTools = s.SuggestedTools[:MaxSuggestedTools]
 	}
 	for name, l := range map[string][]string{"suggested_tools": s.SuggestedTools, "source_refs": s.SourceRefs, "warnings": s.Warnings} {

@@ -54,7 +54,7 @@ func (s Snapshot) Check(project, workItem func(projectID, id string) bool) error
 			return err
 		}
 		if s.Version == snapshotOld && a.Claim != nil {
-			return invalid("assignment %q: a snapshot of version 1 holds no claims", clip(a.ID))
+			return invalid("assignment %q: a snapshot of version 1 holds no claims", Clip(a.ID))
 		}
 		if err := oneOf("execution_mode", a.ExecutionMode, ExecutionModes); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (c snapshotCheck) run(s Snapshot) error {
 		case projectID != "" && !c.project(projectID):
 			err = Missing("project", projectID)
 		case projectID == "":
-			err = invalid("%s %q of the snapshot has no project_id", kind, clip(id))
+			err = invalid("%s %q of the snapshot has no project_id", kind, Clip(id))
 		}
 	}
 	under := func(kind, projectID, itemID, id string) {

@@ -26,15 +26,16 @@ func conflict(format string, args ...any) *fault.Error {
 
 // Missing is the refusal of a reference to a record that is not there.
 func Missing(kind, id string) error {
-	return fault.New(fault.NotFound, "ledger", "%s %q does not exist here", kind, clip(id))
+	return fault.New(fault.NotFound, "ledger", "%s %q does not exist here", kind, Clip(id))
 }
 
 // Exists is the refusal of an id that is taken.
 func Exists(kind, id string) error {
-	return fault.New(fault.AlreadyExists, "ledger", "%s %q exists already", kind, clip(id)).WithHint("choose another id or update that record")
+	return fault.New(fault.AlreadyExists, "ledger", "%s %q exists already", kind, Clip(id)).WithHint("choose another id or update that record")
 }
 
-func clip(s string) string {
+// Clip bounds what a message repeats of a value.
+func Clip(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s

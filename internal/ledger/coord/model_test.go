@@ -11,6 +11,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/coord"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -175,7 +176,7 @@ func (w *world) check(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want ledger.BriefCounts
+	var want overview.BriefCounts
 	want.WorkItems, want.Assignments = len(snap.WorkItems), len(snap.Assignments)
 	done := map[string]bool{}
 	for _, a := range snap.Assignments {

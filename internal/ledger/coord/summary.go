@@ -8,6 +8,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -32,12 +33,12 @@ func (s *Service) summary(ctx context.Context, projectID string, fn func(tx *sto
 }
 
 // Activity tells what goes on in a project.
-func (s *Service) Activity(ctx context.Context, projectID string) (a ledger.Activity, err error) {
+func (s *Service) Activity(ctx context.Context, projectID string) (a overview.Activity, err error) {
 	err = s.summary(ctx, projectID, func(tx *store.Tx, id string, now time.Time) error { a, err = activity(tx, id, now); return err })
 	return a, err
 }
 
-func activity(tx *store.Tx, id string, now time.Time) (a ledger.Activity, err error) {
+func activity(tx *store.Tx, id string, now time.Time) (a overview.Activity, err error) {
 	t, err := ledgersql.ProjectTally(tx, id)
 	if err != nil {
 		return a, err
@@ -67,14 +68,14 @@ func activity(tx *store.Tx, id string, now time.Time) (a ledger.Activity, err er
 	if err != nil {
 		return a, err
 	}
-	items := func(list []ledger.Assignment, most int) []ledger.ActivityItem {
-		out := make([]ledger.ActivityItem, 0, len(list))
+	items := func(list []ledger.Assignment, most int) []overview.ActivityItem {
+		out := make([]overview.ActivityItem, 0, len(list))
 		for _, x := range list {
-			out = append(out, ledger.ActivityItem{Bucket: ledger.Bucket(x, now), AssignmentID: x.ID, WorkItemID: x.WorkItemID, WorkItemTitle: names.items[x.WorkItemID],
+			out = append(out, overview.ActivityItem{Bucket: overview.Bucket(x, now), AssignmentID: x.ID, WorkItemID: x.WorkItemID, WorkItemTitle: names.items[x.WorkItemID],
 				RoleID: x.RoleID, RoleName: names.roles[x.RoleID], RootID: x.RootID, Status: x.Status, ExecutionMode: x.ExecutionMode,
 				DesiredAgentKind: x.DesiredAgent.Kind, ExecutionRef: x.ExecutionRef, CreatedAt: x.CreatedAt, UpdatedAt: x.UpdatedAt})
 		}
-		slices.SortFunc(out, func(a, b ledger.ActivityItem) int {
+		slices.SortFunc(out, func(a, b overview.ActivityItem) int {
 			if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
 				return c
 			}
@@ -85,9 +86,9 @@ func activity(tx *store.Tx, id string, now time.Time) (a ledger.Activity, err er
 		})
 		return out[:min(len(out), most)]
 	}
-	a = ledger.Activity{ProjectID: id, Counts: ledger.CountActivity(t, expired), Items: items(recent, activityMost), CreatedAt: now}
-	a.Buckets = ledger.Buckets{Active: items(lists[0], bucketMost), Blocked: items(lists[1], bucketMost), Completed: items(lists[2], bucketMost),
-		Other: []ledger.ActivityItem{}, Recent: a.Items[:min(len(a.Items), bucketMost)]}
+	a = overview.Activity{ProjectID: id, Counts: overview.CountActivity(t, expired), Items: items(recent, activityMost), CreatedAt: now}
+	a.Buckets = overview.Buckets{Active: items(lists[0], bucketMost), Blocked: items(lists[1], bucketMost), Completed: items(lists[2], bucketMost),
+		Other: []overview.ActivityItem{}, Recent: a.Items[:min(len(a.Items), bucketMost)]}
 	a.Omitted = a.Counts.Assignments - len(a.Items)
 	return a, nil
 }
@@ -106,7 +107,7 @@ func namer(tx *store.Tx, id string, lists ...[]ledger.Assignment) (n names, err 
 }
 
 // OperationsBrief tells what to do next.
-func (s *Service) OperationsBrief(ctx context.Context, projectID string) (b ledger.Brief, err error) {
+func (s *Service) OperationsBrief(ctx context.Context, projectID string) (b overview.Brief, err error) {
 	err = s.summary(ctx, projectID, func(tx *store.Tx, id string, now time.Time) error {
 		b, _, err = brief(tx, id, now, briefMost)
 		return err
@@ -115,7 +116,7 @@ func (s *Service) OperationsBrief(ctx context.Context, projectID string) (b ledg
 }
 
 // brief also returns how many open items have no assignment.
-func brief(tx *store.Tx, id string, now time.Time, most int) (b ledger.Brief, idle int, err error) {
+func brief(tx *store.Tx, id string, now time.Time, most int) (b overview.Brief, idle int, err error) {
 	t, err := ledgersql.ProjectTally(tx, id)
 	if err != nil {
 		return b, 0, err
@@ -146,85 +147,85 @@ func brief(tx *store.Tx, id string, now time.Time, most int) (b ledger.Brief, id
 	if err != nil {
 		return b, 0, err
 	}
-	items := []ledger.BriefItem{}
+	items := []overview.BriefItem{}
 	for _, a := range live {
-		if i, ok := ledger.AssignmentItem(a, n.items[a.WorkItemID], now); ok {
+		if i, ok := overview.AssignmentItem(a, n.items[a.WorkItemID], now); ok {
 			items = append(items, i)
 		}
 	}
 	for _, a := range unproved {
-		items = append(items, ledger.MissingEvidenceItem(a, n.items[a.WorkItemID]))
+		items = append(items, overview.MissingEvidenceItem(a, n.items[a.WorkItemID]))
 	}
 	if items, err = collabItems(tx, id, most, items); err != nil {
 		return b, 0, err
 	}
-	return ledger.MakeBrief(id, ledger.CountBrief(t, expired, waiting[ledger.Pending]), t.Idle, items, most, now), t.Idle, nil
+	return overview.MakeBrief(id, overview.CountBrief(t, expired, waiting[ledger.Pending]), t.Idle, items, most, now), t.Idle, nil
 }
 
-func collabItems(tx *store.Tx, id string, most int, items []ledger.BriefItem) ([]ledger.BriefItem, error) {
+func collabItems(tx *store.Tx, id string, most int, items []overview.BriefItem) ([]overview.BriefItem, error) {
 	reviews, err := ledgersql.UnresolvedReviews(tx, id, most)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range reviews {
-		items = append(items, ledger.FollowUpItem(r))
+		items = append(items, overview.FollowUpItem(r))
 	}
 	handoffs, err := ledgersql.OpenHandoffs(tx, id, most)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range handoffs {
-		items = append(items, ledger.HandoffItem(h))
+		items = append(items, overview.HandoffItem(h))
 	}
 	candidates, err := ledgersql.Candidates(tx, id, ledger.Pending, ledgersql.Page{Limit: most})
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range candidates {
-		items = append(items, ledger.CandidateItem(c))
+		items = append(items, overview.CandidateItem(c))
 	}
 	ready, err := ledgersql.ReadyItems(tx, id, most)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range ready {
-		items = append(items, ledger.ReadyItem(w.ID, w.Title, w.UpdatedAt))
+		items = append(items, overview.ReadyItem(w.ID, w.Title, w.UpdatedAt))
 	}
 	idle, err := ledgersql.IdleItems(tx, id, most)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range idle {
-		items = append(items, ledger.IdleItem(w.ID, w.Title, w.UpdatedAt))
+		items = append(items, overview.IdleItem(w.ID, w.Title, w.UpdatedAt))
 	}
 	return items, nil
 }
 
 // SetupReadiness says whether a project is ready for its first work.
-func (s *Service) SetupReadiness(ctx context.Context, projectID string) (out ledger.Setup, err error) {
+func (s *Service) SetupReadiness(ctx context.Context, projectID string) (out overview.Setup, err error) {
 	err = s.summary(ctx, projectID, func(tx *store.Tx, id string, now time.Time) error {
 		f, err := setupFacts(tx, id)
-		out = ledger.JudgeSetup(f, now)
+		out = overview.JudgeSetup(f, now)
 		return err
 	})
 	return out, err
 }
 
 // Health is the overview of a project.
-func (s *Service) Health(ctx context.Context, projectID string) (out ledger.Health, err error) {
+func (s *Service) Health(ctx context.Context, projectID string) (out overview.Health, err error) {
 	err = s.summary(ctx, projectID, func(tx *store.Tx, id string, now time.Time) error {
 		f, err := setupFacts(tx, id)
 		if err != nil {
 			return err
 		}
-		b, idle, err := brief(tx, id, now, ledger.AttentionLimit)
-		out = ledger.JudgeHealth(f, b, idle, now)
+		b, idle, err := brief(tx, id, now, overview.AttentionLimit)
+		out = overview.JudgeHealth(f, b, idle, now)
 		return err
 	})
 	return out, err
 }
 
-func setupFacts(tx *store.Tx, id string) (f ledger.SetupFacts, err error) {
+func setupFacts(tx *store.Tx, id string) (f overview.SetupFacts, err error) {
 	if f.Project, err = project(tx, id); err != nil {
 		return f, err
 	}
@@ -258,7 +259,7 @@ func setupFacts(tx *store.Tx, id string) (f ledger.SetupFacts, err error) {
 }
 
 // skillFacts counts the skills that roles or assignments name and that are of no use.
-func skillFacts(tx *store.Tx, id string, f *ledger.SetupFacts) error {
+func skillFacts(tx *store.Tx, id string, f *overview.SetupFacts) error {
 	roles, err := ledgersql.Roles(tx, id, ledgersql.Page{})
 	if err != nil {
 		return err

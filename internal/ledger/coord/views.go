@@ -6,6 +6,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -21,8 +22,8 @@ func (s *Service) Names(ctx context.Context, kind string, span Span) (out Page[l
 // ProjectView is a project with what hangs on it; lists hold the most recent records.
 type ProjectView struct {
 	Project     ledger.Project       `json:"project"`
-	Operations  ledger.Brief         `json:"operations"`
-	Activity    ledger.Activity      `json:"activity"`
+	Operations  overview.Brief       `json:"operations"`
+	Activity    overview.Activity    `json:"activity"`
 	Roles       []ledger.Role        `json:"roles"`
 	Skills      []ledger.Skill       `json:"skills"`
 	Memory      []ledger.MemoryEntry `json:"memory"`

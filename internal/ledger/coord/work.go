@@ -7,6 +7,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -227,7 +228,7 @@ func (s *Service) DeleteWorkItem(ctx context.Context, projectID, id string) erro
 const namedMost = 200
 
 // CloseoutReadiness says whether a work item can be closed.
-func (s *Service) CloseoutReadiness(ctx context.Context, projectID, workItemID string) (r ledger.Readiness, err error) {
+func (s *Service) CloseoutReadiness(ctx context.Context, projectID, workItemID string) (r overview.Readiness, err error) {
 	if err := requireIDs("project_id", &projectID, "work_item_id", &workItemID); err != nil {
 		return r, err
 	}
@@ -235,7 +236,7 @@ func (s *Service) CloseoutReadiness(ctx context.Context, projectID, workItemID s
 	return r, err
 }
 
-func closeout(tx *store.Tx, projectID, workItemID string) (r ledger.Readiness, err error) {
+func closeout(tx *store.Tx, projectID, workItemID string) (r overview.Readiness, err error) {
 	w, err := itemOf(tx, projectID, workItemID)
 	if err != nil {
 		return r, err
@@ -248,5 +249,5 @@ func closeout(tx *store.Tx, projectID, workItemID string) (r ledger.Readiness, e
 	if err != nil {
 		return r, err
 	}
-	return ledger.Closeout(w, t, names), nil
+	return overview.Closeout(w, t, names), nil
 }

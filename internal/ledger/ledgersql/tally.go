@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
 // ProjectTally reads the counters of a project.
-func ProjectTally(tx *store.Tx, project string) (ledger.ProjectTally, error) {
-	t := ledger.ProjectTally{All: map[string]int{}, Open: map[string]int{}}
+func ProjectTally(tx *store.Tx, project string) (overview.ProjectTally, error) {
+	t := overview.ProjectTally{All: map[string]int{}, Open: map[string]int{}}
 	all, open := make([]int, len(ledger.Statuses)), make([]int, len(ledger.Statuses))
 	into := []any{&t.Items, &t.OpenItems, &t.Missing, &t.Handoffs, &t.FollowUps, &t.Ready, &t.Idle}
 	for i := range all {

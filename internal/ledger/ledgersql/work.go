@@ -2,6 +2,7 @@ package ledgersql
 
 import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -56,8 +57,8 @@ func DeleteWorkItem(tx *store.Tx, project, id string) (bool, error) {
 }
 
 // Tally reads the counters of a work item.
-func Tally(tx *store.Tx, project, item string) (ledger.Tally, error) {
-	t := ledger.Tally{Status: map[string]int{}}
+func Tally(tx *store.Tx, project, item string) (overview.Tally, error) {
+	t := overview.Tally{Status: map[string]int{}}
 	n := make([]int, len(ledger.Statuses))
 	into := make([]any, 0, len(n)+4)
 	for i := range n {
@@ -73,7 +74,7 @@ func Tally(tx *store.Tx, project, item string) (ledger.Tally, error) {
 }
 
 // Unfinished reads the names behind a tally, at most limit of each kind.
-func Unfinished(tx *store.Tx, project, item string, limit int) (u ledger.Unfinished, err error) {
+func Unfinished(tx *store.Tx, project, item string, limit int) (u overview.Unfinished, err error) {
 	text := func(s *string) []any { return []any{s} }
 	rows, err := tx.Query("SELECT id FROM ledger_assignment WHERE project_id = ? AND work_item_id = ? AND status = 'completed' AND proofs = 0 ORDER BY updated_at DESC, id LIMIT ?",
 		project, item, limit)

@@ -7,9 +7,10 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/coord"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 )
 
-func briefLine(i ledger.BriefItem) string {
+func briefLine(i overview.BriefItem) string {
 	out := fmt.Sprintf("- %s %s: %s", i.Severity, i.Kind, oneLine(i.Title))
 	for _, f := range [][2]string{{"work", i.WorkItemID}, {"assignment", i.AssignmentID}, {"artifact", i.ArtifactID}, {"handoff", i.HandoffID}, {"candidate", i.MemoryCandidateID}, {"action", i.ActionKind}} {
 		if f[1] != "" {
@@ -22,7 +23,7 @@ func briefLine(i ledger.BriefItem) string {
 func addSummaries() {
 	tool("projects.activity", func(ctx context.Context, s *coord.Service, in inProject) (Outcome, error) {
 		a, err := s.Activity(ctx, in.ProjectID)
-		return record(a, err, func(a ledger.Activity) string {
+		return record(a, err, func(a overview.Activity) string {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s: %d assignments, %d active, %d blocked, %d completed", a.ProjectID, a.Counts.Assignments, a.Counts.Active, a.Counts.Blocked, a.Counts.Completed)
 			for _, i := range a.Items {
@@ -36,7 +37,7 @@ func addSummaries() {
 	})
 	tool("projects.operations_brief", func(ctx context.Context, s *coord.Service, in inProject) (Outcome, error) {
 		v, err := s.OperationsBrief(ctx, in.ProjectID)
-		return record(v, err, func(v ledger.Brief) string {
+		return record(v, err, func(v overview.Brief) string {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s %s: %s", v.ProjectID, v.Status, oneLine(v.Detail))
 			for _, i := range v.Items {
@@ -50,7 +51,7 @@ func addSummaries() {
 	})
 	tool("projects.health", func(ctx context.Context, s *coord.Service, in inProject) (Outcome, error) {
 		v, err := s.Health(ctx, in.ProjectID)
-		return record(v, err, func(v ledger.Health) string {
+		return record(v, err, func(v overview.Health) string {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s %s: %s", v.ProjectID, v.Status, oneLine(v.Detail))
 			for _, i := range v.Attention {
@@ -64,7 +65,7 @@ func addSummaries() {
 	})
 	tool("projects.setup_readiness", func(ctx context.Context, s *coord.Service, in inProject) (Outcome, error) {
 		v, err := s.SetupReadiness(ctx, in.ProjectID)
-		return record(v, err, func(v ledger.Setup) string {
+		return record(v, err, func(v overview.Setup) string {
 			var b strings.Builder
 			b.WriteString(v.ProjectID)
 			for _, c := range v.Checks {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/coord"
+	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 )
 
 func roleLine(r ledger.Role) string { return r.ID + " " + oneLine(r.Name) }
@@ -111,7 +112,7 @@ func addWork() {
 	})
 	tool("work_items.closeout_readiness", func(ctx context.Context, s *coord.Service, in inItem) (Outcome, error) {
 		r, err := s.CloseoutReadiness(ctx, in.ProjectID, in.WorkItemID)
-		return record(r, err, func(r ledger.Readiness) string {
+		return record(r, err, func(r overview.Readiness) string {
 			out := fmt.Sprintf("%s %s: %s", r.WorkItemID, r.Status, r.Detail)
 			for _, b := range r.Blockers {
 				out += "\n- " + b

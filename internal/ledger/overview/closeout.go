@@ -1,6 +1,10 @@
-package ledger
+package overview
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/agent-knock-knock/akk/internal/ledger"
+)
 
 // Readiness says whether a work item can be closed. It is advice.
 type Readiness struct {
@@ -54,14 +58,14 @@ func (t Tally) Assignments() (n int) {
 
 // Unfinished is the part of a readiness that needs names; lists may be cut short.
 type Unfinished struct {
-	Assignments []string // completed ones without evidence
-	Handoffs    []string // open ones
-	Reviews     []Review // unresolved
+	Assignments []string        // completed ones without evidence
+	Handoffs    []string        // open ones
+	Reviews     []ledger.Review // unresolved
 }
 
 // Closeout judges a work item.
-func Closeout(w WorkItem, t Tally, names Unfinished) Readiness {
-	r := Readiness{ProjectID: w.ProjectID, WorkItemID: w.ID, AssignmentCount: t.Assignments(), CompletedAssignments: t.Status[Completed],
+func Closeout(w ledger.WorkItem, t Tally, names Unfinished) Readiness {
+	r := Readiness{ProjectID: w.ProjectID, WorkItemID: w.ID, AssignmentCount: t.Assignments(), CompletedAssignments: t.Status[ledger.Completed],
 		ReviewFollowUpCount: t.FollowUps, OpenHandoffIDs: names.Handoffs}
 	missing := t.Unproved
 	if t.Loose > 0 {
@@ -72,7 +76,7 @@ func Closeout(w WorkItem, t Tally, names Unfinished) Readiness {
 	for _, v := range names.Reviews {
 		r.ReviewFollowUpArtifactIDs = append(r.ReviewFollowUpArtifactIDs, v.ID)
 		r.ReviewFollowUps = append(r.ReviewFollowUps, FollowUp{ArtifactID: v.ID, Title: v.Title, Status: NeedsPath,
-			Blocker:              fmt.Sprintf("The review %q (%s) has no finished follow-up.", clip(v.Title), v.Verdict),
+			Blocker:              fmt.Sprintf("The review %q (%s) has no finished follow-up.", ledger.Clip(v.Title), v.Verdict),
 			ReviewedAssignmentID: v.AssignmentID, ReviewVerdict: v.Verdict, ReviewRisk: v.Risk})
 	}
 	if !w.Open() {
@@ -87,9 +91,9 @@ func Closeout(w WorkItem, t Tally, names Unfinished) Readiness {
 			r.Blockers = append(r.Blockers, fmt.Sprintf("%d %s", n, many))
 		}
 	}
-	add(t.Status[Queued]+t.Status[Claimed]+t.Status[Running]+t.Status[AwaitingApproval]+t.Status[AwaitingReview], "assignment is not finished", "assignments are not finished")
-	add(t.Status[Failed], "assignment failed", "assignments failed")
-	add(t.Status[Cancelled], "assignment was cancelled", "assignments were cancelled")
+	add(t.Status[ledger.Queued]+t.Status[ledger.Claimed]+t.Status[ledger.Running]+t.Status[ledger.AwaitingApproval]+t.Status[ledger.AwaitingReview], "assignment is not finished", "assignments are not finished")
+	add(t.Status[ledger.Failed], "assignment failed", "assignments failed")
+	add(t.Status[ledger.Cancelled], "assignment was cancelled", "assignments were cancelled")
 	add(t.Handoffs, "handoff is open", "handoffs are open")
 	add(missing, "completed assignment has no evidence", "completed assignments have no evidence")
 	add(t.FollowUps, "review waits for follow-up", "reviews wait for follow-up")

@@ -1,10 +1,14 @@
-package ledger
+package overview
 
-import "time"
+import (
+	"time"
+
+	"github.com/agent-knock-knock/akk/internal/ledger"
+)
 
 // SetupFacts is what the setup of a project is judged by.
 type SetupFacts struct {
-	Project                    Project
+	Project                    ledger.Project
 	Items, Roles, Skills       int
 	EnabledSources, Sources    int
 	SavedMemory, EnabledMemory int
@@ -16,7 +20,7 @@ type SetupFacts struct {
 
 // Started reports whether anybody set the project up.
 func (f SetupFacts) Started() bool {
-	return f.EnabledSources+f.Roles+f.Skills+f.SavedMemory+f.Candidates[Pending] > 0
+	return f.EnabledSources+f.Roles+f.Skills+f.SavedMemory+f.Candidates[ledger.Pending] > 0
 }
 
 // SetupAction is what to do about a check.
@@ -65,7 +69,7 @@ func JudgeSetup(f SetupFacts, now time.Time) Setup {
 	id := f.Project.ID
 	started := f.Started()
 	s := Setup{ProjectID: id, SetupStarted: started, ShowOnboarding: f.Items == 0 && !started, FirstWorkReady: f.Items == 0 && started,
-		Summary:       SetupSummary{f.Items, f.Roles, f.Skills, f.EnabledSources, f.SavedMemory, f.Candidates[Pending], f.Project.Description != "", f.ActiveRoot},
+		Summary:       SetupSummary{f.Items, f.Roles, f.Skills, f.EnabledSources, f.SavedMemory, f.Candidates[ledger.Pending], f.Project.Description != "", f.ActiveRoot},
 		PrimaryAction: SetupAction{ActionSetUp, id, "Set the project up"}, CreatedAt: now}
 	add := func(check, label, ready, todo string, ok bool, action, actionLabel string) {
 		c := SetupCheck{ID: check, Label: label, Detail: ready, Status: "ready"}
@@ -81,7 +85,7 @@ func JudgeSetup(f SetupFacts, now time.Time) Setup {
 	}
 	s.Checks = append(s.Checks, root)
 	add("sources_memory", "Context", "There are sources, skills or memory.", "There is no source, skill or memory.",
-		f.Sources+f.Skills+f.SavedMemory+f.Candidates[Pending] > 0, ActionContext, "Add context")
+		f.Sources+f.Skills+f.SavedMemory+f.Candidates[ledger.Pending] > 0, ActionContext, "Add context")
 	add("roles", "Roles", "There are roles.", "There is no role.", f.Roles > 0, ActionRoles, "Add a role")
 	add("first_work_item", "First work", "There is work.", "There is no work item.", f.Items > 0, ActionFirstWork, "Add a work item")
 	return s
@@ -185,9 +189,9 @@ func JudgeHealth(f SetupFacts, b Brief, idle int, now time.Time) Health {
 	}
 	h.Summary = HealthSummary{AttentionCount: len(h.Attention), AvailableAttentionCount: available, OmittedAttentionCount: available - len(h.Attention), AttentionLimit: AttentionLimit,
 		SetupTodoCount: s.todos(), MissingProjectRoot: !f.ActiveRoot, EnabledMemoryCount: f.EnabledMemory, SavedMemoryCount: f.SavedMemory, EnabledContextSourceCount: f.EnabledSources,
-		PendingMemoryCandidateCount: f.Candidates[Pending], PromotedMemoryCandidateCount: f.Candidates[Promoted], RejectedMemoryCandidateCount: f.Candidates[Rejected],
-		OpenHandoffCount: f.Handoffs[HandoffOpen], AcceptedHandoffCount: f.Handoffs[HandoffAccepted], SupersededHandoffCount: f.Handoffs[HandoffSuperseded], DismissedHandoffCount: f.Handoffs[HandoffDismissed],
-		ReviewFollowUpCount: b.Counts.ReviewFollowUps, BlockedReviewCount: f.Reviews[VerdictBlocked], ChangesRequestedReviewCount: f.Reviews[VerdictChanges],
+		PendingMemoryCandidateCount: f.Candidates[ledger.Pending], PromotedMemoryCandidateCount: f.Candidates[ledger.Promoted], RejectedMemoryCandidateCount: f.Candidates[ledger.Rejected],
+		OpenHandoffCount: f.Handoffs[ledger.HandoffOpen], AcceptedHandoffCount: f.Handoffs[ledger.HandoffAccepted], SupersededHandoffCount: f.Handoffs[ledger.HandoffSuperseded], DismissedHandoffCount: f.Handoffs[ledger.HandoffDismissed],
+		ReviewFollowUpCount: b.Counts.ReviewFollowUps, BlockedReviewCount: f.Reviews[ledger.VerdictBlocked], ChangesRequestedReviewCount: f.Reviews[ledger.VerdictChanges],
 		ActiveAssignmentCount: b.Counts.ActiveAssignments, BlockedAssignmentCount: b.Counts.BlockedAssignments, ProjectSkillIssueCount: f.SkillIssues}
 	return h
 }

@@ -1,9 +1,12 @@
-package ledger
+package overview
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agent-knock-knock/akk/internal/ledger"
 )
 
 // ProjectTally is what is known of a project in numbers.
@@ -29,16 +32,16 @@ const (
 )
 
 // Bucket sorts an assignment by whether somebody works on it.
-func Bucket(a Assignment, now time.Time) string {
+func Bucket(a ledger.Assignment, now time.Time) string {
 	switch a.Status {
-	case Running, AwaitingReview:
+	case ledger.Running, ledger.AwaitingReview:
 		return BucketActive
-	case Claimed:
+	case ledger.Claimed:
 		if a.Expired(now) {
 			return BucketBlocked
 		}
 		return BucketActive
-	case Completed:
+	case ledger.Completed:
 		return BucketCompleted
 	}
 	return BucketBlocked
@@ -46,19 +49,19 @@ func Bucket(a Assignment, now time.Time) string {
 
 // ActivityItem is an assignment in a project's activity.
 type ActivityItem struct {
-	Bucket           string        `json:"bucket"`
-	AssignmentID     string        `json:"assignment_id"`
-	WorkItemID       string        `json:"work_item_id"`
-	WorkItemTitle    string        `json:"work_item_title,omitempty"`
-	RoleID           string        `json:"role_id"`
-	RoleName         string        `json:"role_name,omitempty"`
-	RootID           string        `json:"root_id,omitempty"`
-	Status           string        `json:"status"`
-	ExecutionMode    string        `json:"execution_mode"`
-	DesiredAgentKind string        `json:"desired_agent_kind"`
-	ExecutionRef     *ExecutionRef `json:"execution_ref,omitempty"`
-	CreatedAt        time.Time     `json:"created_at,omitzero"`
-	UpdatedAt        time.Time     `json:"updated_at,omitzero"`
+	Bucket           string               `json:"bucket"`
+	AssignmentID     string               `json:"assignment_id"`
+	WorkItemID       string               `json:"work_item_id"`
+	WorkItemTitle    string               `json:"work_item_title,omitempty"`
+	RoleID           string               `json:"role_id"`
+	RoleName         string               `json:"role_name,omitempty"`
+	RootID           string               `json:"root_id,omitempty"`
+	Status           string               `json:"status"`
+	ExecutionMode    string               `json:"execution_mode"`
+	DesiredAgentKind string               `json:"desired_agent_kind"`
+	ExecutionRef     *ledger.ExecutionRef `json:"execution_ref,omitempty"`
+	CreatedAt        time.Time            `json:"created_at,omitzero"`
+	UpdatedAt        time.Time            `json:"updated_at,omitzero"`
 }
 
 // ActivityCounts are exact, whatever the lists show.
@@ -99,9 +102,9 @@ type Activity struct {
 
 // CountActivity counts assignments; expired is how many claims have run out.
 func CountActivity(t ProjectTally, expired int) ActivityCounts {
-	c := ActivityCounts{Queued: t.All[Queued], Claimed: t.All[Claimed], Running: t.All[Running], AwaitingApproval: t.All[AwaitingApproval],
-		AwaitingReview: t.All[AwaitingReview], Completed: t.All[Completed], Failed: t.All[Failed], Cancelled: t.All[Cancelled]}
-	c.Assignments = sum(t.All, Statuses...)
+	c := ActivityCounts{Queued: t.All[ledger.Queued], Claimed: t.All[ledger.Claimed], Running: t.All[ledger.Running], AwaitingApproval: t.All[ledger.AwaitingApproval],
+		AwaitingReview: t.All[ledger.AwaitingReview], Completed: t.All[ledger.Completed], Failed: t.All[ledger.Failed], Cancelled: t.All[ledger.Cancelled]}
+	c.Assignments = sum(t.All, ledger.Statuses...)
 	c.Active = c.Claimed - expired + c.Running + c.AwaitingReview
 	c.Blocked = c.Queued + c.AwaitingApproval + c.Failed + c.Cancelled + expired
 	return c
@@ -156,9 +159,9 @@ type Brief struct {
 
 // CountBrief counts what a brief tells of; assignments of closed items need nobody.
 func CountBrief(t ProjectTally, expired, pending int) BriefCounts {
-	return BriefCounts{WorkItems: t.Items, OpenWorkItems: t.OpenItems, Assignments: sum(t.All, Statuses...),
-		ActiveAssignments:  t.Open[Claimed] - expired + t.Open[Running] + t.Open[AwaitingReview],
-		BlockedAssignments: t.Open[Queued] + t.Open[AwaitingApproval] + t.Open[Failed] + t.Open[Cancelled] + expired,
+	return BriefCounts{WorkItems: t.Items, OpenWorkItems: t.OpenItems, Assignments: sum(t.All, ledger.Statuses...),
+		ActiveAssignments:  t.Open[ledger.Claimed] - expired + t.Open[ledger.Running] + t.Open[ledger.AwaitingReview],
+		BlockedAssignments: t.Open[ledger.Queued] + t.Open[ledger.AwaitingApproval] + t.Open[ledger.Failed] + t.Open[ledger.Cancelled] + expired,
 		ReviewFollowUps:    t.FollowUps, MissingEvidence: t.Missing, OpenHandoffs: t.Handoffs, CloseoutReady: t.Ready, PendingMemoryCandidates: pending}
 }
 
@@ -189,48 +192,48 @@ const (
 
 // AssignmentItem is the brief's word on an assignment of an open item; completed ones
 // have none.
-func AssignmentItem(a Assignment, title string, now time.Time) (BriefItem, bool) {
+func AssignmentItem(a ledger.Assignment, title string, now time.Time) (BriefItem, bool) {
 	i := BriefItem{Kind: "assignment", Severity: "blocked", rank: 10, Status: a.Status, WorkItemID: a.WorkItemID, AssignmentID: a.ID, UpdatedAt: a.UpdatedAt,
-		Title: or(title, a.WorkItemID)}
+		Title: cmp.Or(title, a.WorkItemID)}
 	say := func(kind, label, detail string) { i.ActionKind, i.ActionLabel, i.Detail = kind, label, detail }
 	switch {
-	case a.Status == Queued:
+	case a.Status == ledger.Queued:
 		say(ActionClaim, "Claim the assignment", "Queued and not claimed.")
 	case a.Expired(now):
-		say(ActionRecover, "Recover the claim", "The claim of "+clip(a.ClaimedBy)+" expired before the work started.")
-	case a.Status == AwaitingApproval:
+		say(ActionRecover, "Recover the claim", "The claim of "+ledger.Clip(a.ClaimedBy)+" expired before the work started.")
+	case a.Status == ledger.AwaitingApproval:
 		say(ActionInspect, "Look at the approval", "The host waits for an approval.")
-	case a.Status == Failed || a.Status == Cancelled:
+	case a.Status == ledger.Failed || a.Status == ledger.Cancelled:
 		say(ActionResolve, "Resolve the assignment", "The work ended as "+a.Status+".")
-	case a.Status == Completed:
+	case a.Status == ledger.Completed:
 		return BriefItem{}, false
 	default:
 		i.Severity, i.rank = "active", 50
-		say(ActionInspect, "Look at the work", "Held by "+clip(a.ClaimedBy)+".")
+		say(ActionInspect, "Look at the work", "Held by "+ledger.Clip(a.ClaimedBy)+".")
 	}
 	return i, true
 }
 
 // MissingEvidenceItem is the brief's word on completed work without proof.
-func MissingEvidenceItem(a Assignment, title string) BriefItem {
-	return BriefItem{Kind: "missing_evidence", Severity: "blocked", rank: 20, Status: "missing", Title: or(title, a.WorkItemID), Detail: "Completed without evidence.",
+func MissingEvidenceItem(a ledger.Assignment, title string) BriefItem {
+	return BriefItem{Kind: "missing_evidence", Severity: "blocked", rank: 20, Status: "missing", Title: cmp.Or(title, a.WorkItemID), Detail: "Completed without evidence.",
 		ActionKind: ActionEvidence, ActionLabel: "Record evidence", WorkItemID: a.WorkItemID, AssignmentID: a.ID, UpdatedAt: a.UpdatedAt}
 }
 
 // FollowUpItem is the brief's word on a review that waits.
-func FollowUpItem(r Review) BriefItem {
+func FollowUpItem(r ledger.Review) BriefItem {
 	return BriefItem{Kind: "review_follow_up", Severity: "blocked", rank: 30, Status: NeedsPath, Title: r.Title, Detail: "The verdict " + r.Verdict + " has no finished follow-up.",
 		ActionKind: ActionHandoff, ActionLabel: "Hand the follow-up off", WorkItemID: r.WorkItemID, AssignmentID: r.AssignmentID, ArtifactID: r.ID, UpdatedAt: r.UpdatedAt}
 }
 
 // HandoffItem is the brief's word on an open handoff.
-func HandoffItem(h Handoff) BriefItem {
-	return BriefItem{Kind: "handoff", Severity: "blocked", rank: 35, Status: h.Status, Title: h.Title, Detail: clip(h.RecommendedNextAction),
+func HandoffItem(h ledger.Handoff) BriefItem {
+	return BriefItem{Kind: "handoff", Severity: "blocked", rank: 35, Status: h.Status, Title: h.Title, Detail: ledger.Clip(h.RecommendedNextAction),
 		ActionKind: ActionAnswer, ActionLabel: "Accept or dismiss the handoff", WorkItemID: h.WorkItemID, ArtifactID: h.ID, UpdatedAt: h.UpdatedAt}
 }
 
 // CandidateItem is the brief's word on memory that waits for a decision.
-func CandidateItem(c MemoryCandidate) BriefItem {
+func CandidateItem(c ledger.MemoryCandidate) BriefItem {
 	return BriefItem{Kind: "memory_candidate", Severity: "action", rank: 40, Status: c.Status, Title: c.Title, Detail: "Waits for a decision.",
 		ActionKind: ActionReview, ActionLabel: "Promote or reject it", MemoryCandidateID: c.ID, UpdatedAt: c.UpdatedAt}
 }
