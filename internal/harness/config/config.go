@@ -74,9 +74,8 @@ type Transport struct {
 
 // Buffers bounds what is held of an agent's output.
 type Buffers struct {
-	MaxReadBytes   Size `yaml:"max_read_bytes" json:"max_read_bytes"`     // one line of the protocol
-	MaxQueueBytes  Size `yaml:"max_queue_bytes" json:"max_queue_bytes"`   // read and not handled yet
-	MaxResultBytes Size `yaml:"max_result_bytes" json:"max_result_bytes"` // text and tool calls of one message
+	MaxReadBytes  Size `yaml:"max_read_bytes" json:"max_read_bytes"`   // one line of the protocol
+	MaxQueueBytes Size `yaml:"max_queue_bytes" json:"max_queue_bytes"` // read and not handled yet
 }
 
 // Authentication bounds logins.
@@ -138,7 +137,7 @@ func Default(home string) Config {
 		Sessions:       Sessions{MaxConcurrency: 16, IdleTimeoutSeconds: 3600, ReapIntervalSeconds: 30},
 		Transport: Transport{StartupTimeoutSeconds: 60, SessionTimeoutSeconds: 60, OptionTimeoutSeconds: 30, TurnTimeoutSeconds: 1800,
 			TurnCancelTimeoutSeconds: 5, TerminateGraceSeconds: 5, RemoteCleanupTimeoutSeconds: 10, StderrTailLines: 200},
-		Buffers: Buffers{MaxReadBytes: 100 << 20, MaxQueueBytes: 64 << 20, MaxResultBytes: 64 << 20},
+		Buffers: Buffers{MaxReadBytes: 100 << 20, MaxQueueBytes: 64 << 20},
 		Authentication: Authentication{TimeoutSeconds: 600, MaxConcurrentTargets: 2,
 			RateLimit: RateLimit{MinIntervalSeconds: 60, MaxAttempts: 10, WindowSeconds: 86400}},
 	}
@@ -284,7 +283,6 @@ func (c Config) Check(home string) (Config, error) {
 		{"sessions.max_concurrency", int64(s.MaxConcurrency), 1, 10000}, {"transport.stderr_tail_lines", int64(t.StderrTailLines), 0, 10000},
 		{"authentication.max_concurrent_targets", int64(a.MaxConcurrentTargets), 1, 1000}, {"authentication.rate_limit.max_attempts", int64(a.RateLimit.MaxAttempts), 1, 100000},
 		{"buffers.max_read_bytes", int64(c.Buffers.MaxReadBytes), 64 << 10, 1 << 30}, {"buffers.max_queue_bytes", int64(c.Buffers.MaxQueueBytes), 64 << 10, 1 << 30},
-		{"buffers.max_result_bytes", int64(c.Buffers.MaxResultBytes), 64 << 10, 1 << 30},
 	} {
 		if n.value < n.low || n.value > n.up {
 			return bad("%s must be between %d and %d", n.name, n.low, n.up)
