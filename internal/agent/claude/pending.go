@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -30,6 +31,23 @@ type toolBlock struct {
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
 	cwd       string
+}
+
+// commandInput is the input of Claude Code's command tool that does not change what a
+// command means. Whether it leaves the sandbox is for a person.
+type commandInput struct {
+	Command     string          `json:"command"`
+	Background  bool            `json:"run_in_background"`
+	Timeout     json.RawMessage `json:"timeout"`
+	Description json.RawMessage `json:"description"`
+}
+
+// readCommand reads the input of the command tool. A call with a field that is not known
+// is not understood.
+func readCommand(input json.RawMessage) (in commandInput, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.DisallowUnknownFields()
+	return in, d.Decode(&in) == nil && in.Command != ""
 }
 
 // PendingCommand reads the command that waits for an approval from the transcript. Claude
@@ -70,11 +88,8 @@ func (a *Adapter) PendingCommand(_ context.Context, _ agent.Ref, n agent.Native,
 		return none("not exactly one tool use is open")
 	}
 	for _, b := range open {
-		var in struct {
-			Command    string `json:"command"`
-			Background bool   `json:"run_in_background"`
-		}
-		if b.Name != "Bash" || json.Unmarshal(b.Input, &in) != nil || in.Command == "" || in.Background || b.cwd == "" {
+		in, ok := readCommand(b.Input)
+		if b.Name != "Bash" || !ok || in.Background || b.cwd == "" {
 			return none("the open tool use runs no command whose directory is known")
 		}
 		return agent.Command{Line: in.Command, Cwd: b.cwd, Source: "transcript"}, nil

@@ -30,6 +30,27 @@ type toolRecord struct {
 	} `json:"payload"`
 }
 
+// commandArgs are the arguments of Codex's command tool that do not change what a command
+// line means.
+type commandArgs struct {
+	Cmd         string          `json:"cmd"`
+	Workdir     *string         `json:"workdir"`
+	Yield       json.RawMessage `json:"yield_time_ms"`
+	MaxOutput   json.RawMessage `json:"max_output_tokens"`
+	Permissions json.RawMessage `json:"sandbox_permissions"`
+	Reason      json.RawMessage `json:"justification"`
+	Prefix      json.RawMessage `json:"prefix_rule"`
+	TTY         json.RawMessage `json:"tty"`
+}
+
+// readCommand reads the arguments of the command tool. One that is not known may change
+// what runs, as the choice of another shell does, so such a call is not understood.
+func readCommand(text string) (args commandArgs, ok bool) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	return args, d.Decode(&args) == nil && args.Cmd != ""
+}
+
 // PendingCommand reads the command that waits for an approval from the thread's rollout.
 func (a *Adapter) PendingCommand(_ context.Context, ref agent.Ref, n agent.Native, nativeTurnID string) (agent.Command, error) {
 	const op = "codex.pending"
@@ -61,13 +82,10 @@ func (a *Adapter) PendingCommand(_ context.Context, ref agent.Ref, n agent.Nativ
 		return none("not exactly one tool call is open")
 	}
 	for _, r := range open {
-		var args struct {
-			Cmd     string  `json:"cmd"`
-			Workdir *string `json:"workdir"`
-		}
 		p := r.Payload
-		if p.Type != "function_call" || p.Name != "exec_command" || json.Unmarshal([]byte(p.Arguments), &args) != nil || args.Cmd == "" {
-			return none("the open tool call runs no command")
+		args, ok := readCommand(p.Arguments)
+		if p.Type != "function_call" || p.Name != "exec_command" || !ok {
+			return none("the open tool call runs no command that is wholly understood")
 		}
 		if p.Passed.TurnID != nativeTurnID || nativeTurnID == "" {
 			return none("the open tool call is not proved to be of this turn")

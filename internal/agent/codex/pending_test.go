@@ -28,6 +28,8 @@ func TestTheRolloutTellsTheOneCommandThatWaits(t *testing.T) { // spec part 11
 	}{
 		"one":                   {[]string{turnContext, toolCall("a", "t", `{"cmd":"npm test","justification":"?"}`)}, agent.Command{Line: "npm test", Cwd: "/w", Source: "rollout"}},
 		"one after another":     {[]string{turnContext, toolCall("a", "t", `{"cmd":"ls"}`), toolOutput("a"), toolCall("b", "t", `{"cmd":"npm test","workdir":"/w/sub"}`)}, agent.Command{Line: "npm test", Cwd: "/w/sub", Source: "rollout"}},
+		"another shell":         {[]string{turnContext, toolCall("a", "t", `{"cmd":"npm test","shell":"/w/bash"}`)}, agent.Command{}},
+		"an unknown argument":   {[]string{turnContext, toolCall("a", "t", `{"cmd":"npm test","env":{"PATH":"/w"}}`)}, agent.Command{}},
 		"none":                  {[]string{turnContext, toolCall("a", "t", `{"cmd":"npm test"}`), toolOutput("a")}, agent.Command{}},
 		"two":                   {[]string{turnContext, toolCall("a", "t", `{"cmd":"npm test"}`), toolCall("b", "t", `{"cmd":"ls"}`)}, agent.Command{}},
 		"of another turn":       {[]string{turnContext, toolCall("a", "u", `{"cmd":"npm test"}`)}, agent.Command{}},

@@ -119,8 +119,14 @@ func shows(p turn.Prompt, command string) bool {
 			return true
 		}
 		words, err := policy.ShellWords(line)
-		return err == nil && len(words) == 3 && words[1] == "-lc" && words[2] == command
+		return err == nil && len(words) == 3 && systemShell(words[0]) && words[1] == "-lc" && words[2] == command
 	})
+}
+
+// systemShell reports whether a program is a shell that the agent cannot have written.
+func systemShell(path string) bool {
+	return slices.Contains([]string{"/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"}, filepath.Dir(path)) &&
+		slices.Contains([]string{"sh", "bash", "dash", "zsh"}, filepath.Base(path))
 }
 
 // realPath is the canonical path of the longest part of path that exists, and the rest as

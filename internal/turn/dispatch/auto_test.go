@@ -76,6 +76,7 @@ func TestWhatThePolicyDoesNotProveIsAsked(t *testing.T) { // spec part 11
 		err    bool
 	}{
 		"another command":            {line: "npm test; rm -rf x", prompt: func(p *turn.Prompt) { p.Excerpt = "$ npm test; rm -rf x" }},
+		"another shell":              {line: "npm test", prompt: func(p *turn.Prompt) { p.Excerpt = "/w/bash -lc 'npm test'" }},
 		"a command that differs":     {line: "npm test", prompt: func(p *turn.Prompt) { p.Excerpt = "$ npm test --all" }},
 		"records that do not tell":   {line: "npm test", err: true},
 		"elsewhere":                  {line: "npm test", inside: "/"},
