@@ -71,9 +71,9 @@ func TestTheModeIsTheLineBelowTheComposer(t *testing.T) {
 			t.Errorf("%s was read below a dialog", name)
 		}
 	}
-	// From plan over auto and default to accept edits, each proved by the screen.
-	p := NewChoosePermission(agent.Permissions{}, "accept_edits")
-	for _, name := range []string{"plan", "auto", "default"} {
+	// From default over accept edits to plan, each proved by the screen.
+	p := NewChoosePermission(agent.Permissions{}, "plan")
+	for _, name := range []string{"default", "accept-edits"} {
 		if step := p.Next(r[name], idle); step.Key != tmux.BackTab || !step.Commits {
 			t.Fatalf("%s: %+v", name, step)
 		}
@@ -81,15 +81,21 @@ func TestTheModeIsTheLineBelowTheComposer(t *testing.T) {
 			t.Fatalf("%s: a key before the last one did anything", name)
 		}
 	}
-	if p.Next(r["accept-edits"], idle).Do != agent.DoDone {
+	if p.Next(r["plan"], idle).Do != agent.DoDone {
 		t.Error("not done")
 	}
-	p = NewChoosePermission(agent.Permissions{}, "bypass")
-	for _, name := range []string{"plan", "auto", "default", "accept-edits"} {
-		p.Next(r[name], idle)
+	// A walk that is cut off must not leave the agent in a mode that needs a person.
+	for _, name := range []string{"plan", "auto"} {
+		if step := NewChoosePermission(agent.Permissions{}, "default").Next(r[name], idle); step.Do != agent.DoFail {
+			t.Errorf("from %s: %+v", name, step)
+		}
 	}
-	if step := p.Next(r["plan"], idle); step.Do != agent.DoFail {
-		t.Errorf("a mode that is not there: %+v", step)
+	q := new(Permissions)
+	q.Next(r["plan"], idle)
+	for _, c := range q.Permissions().Choices {
+		if c.NeedsPerson != (c.ID != "plan") {
+			t.Errorf("from plan: %+v", c)
+		}
 	}
 }
 

@@ -20,6 +20,17 @@ func mode(c tmux.Capture, s agent.Screen) int {
 	return -1
 }
 
+// risky reports whether the way round from one mode to another may pass one that only a
+// person may choose: a walk that is cut off there would leave the agent in it.
+func risky(from, to int) bool {
+	for at := (from + 1) % len(modes); from != to && at != to; at = (at + 1) % len(modes) {
+		if modes[at].needsPerson {
+			return true
+		}
+	}
+	return false
+}
+
 // Permissions reads the mode that is shown. It needs no key.
 type Permissions struct{ got agent.Permissions }
 
@@ -37,7 +48,7 @@ func (p *Permissions) Next(c tmux.Capture, s agent.Screen) agent.Step {
 	p.got = agent.Permissions{Current: modes[at].id}
 	for i, m := range modes {
 		if m.always || i == at {
-			p.got.Choices = append(p.got.Choices, agent.Permission{ID: m.id, Label: m.label, Description: m.text, NeedsPerson: m.needsPerson})
+			p.got.Choices = append(p.got.Choices, agent.Permission{ID: m.id, Label: m.label, Description: m.text, NeedsPerson: m.needsPerson || risky(at, i)})
 		}
 	}
 	return agent.Done()
@@ -77,6 +88,9 @@ func (p *ChoosePermission) Next(c tmux.Capture, s agent.Screen) agent.Step {
 		return agent.Fail("the mode is not in the circle of Shift+Tab; the mode is what it was")
 	case p.moves > len(modes):
 		return agent.Fail("Shift+Tab does not go round")
+	}
+	if next := (at + 1) % len(modes); modes[next].needsPerson {
+		return agent.Fail("the next mode in the circle of Shift+Tab may be one that only a person may choose")
 	}
 	p.moves++
 	p.from = at

@@ -71,5 +71,6 @@ var (
 // effortNames are the ids of labels that are not simply the label in small letters.
 var effortNames = map[string]string{"Extra high": "xhigh"}
 
-// needsPerson are the modes that take a protection away.
-var needsPerson = pattern.New(`^Full Access$`)
+// freePermission are the modes in which Codex asks before it leaves its sandbox. Any other
+// one, known or not, takes a protection away and needs a person.
+var freePermission = pattern.New(`^(?:Ask for approval|Read Only)$`)

@@ -38,7 +38,7 @@ func (p *Permissions) Next(c tmux.Capture, s agent.Screen) agent.Step {
 func permissionsOf(l list) (out agent.Permissions) {
 	for _, r := range l.rows {
 		id := permissionID(r.label)
-		out.Choices = append(out.Choices, agent.Permission{ID: id, Label: r.label, Description: r.text, NeedsPerson: needsPerson.MatchString(r.label)})
+		out.Choices = append(out.Choices, agent.Permission{ID: id, Label: r.label, Description: r.text, NeedsPerson: !freePermission.MatchString(r.label)})
 		if r.current {
 			out.Current = id
 		}
