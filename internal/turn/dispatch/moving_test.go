@@ -33,5 +33,8 @@ func TestATerminalWhoseThreadIsBeingChangedOffersNothingThatTypes(t *testing.T) 
 	if _, err := r.Send(t.Context(), dispatch.SendInput{CallID: "another", Request: "do it", TerminalID: r.terminal}); !fault.Is(err, native.CodeOpen) || !strings.Contains(err.Error(), string(id)) {
 		t.Errorf("%v", err)
 	}
+	if _, err := r.respond("an answer", done, "the blue one"); !fault.Is(err, native.CodeOpen) || !strings.Contains(err.Error(), string(id)) {
+		t.Errorf("%v", err)
+	}
 	r.typed("", 0)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/native/nativesql"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/tmux"
@@ -110,6 +111,9 @@ func (s *Service) reserveRound(ctx context.Context, in RespondInput, call turnsq
 	}
 	sub.end = s.begin(t.ID) // before the commit: a sweep must not take it for cut off
 	err = s.DB.Update(ctx, func(tx *store.Tx) error {
+		if err := nativesql.CheckFree(tx, term.Key()); err != nil {
+			return err // its thread is being changed
+		}
 		row, err := turnsql.Get(tx, t.ID)
 		if err != nil {
 			return err
