@@ -156,7 +156,7 @@ func TestASecondAnswerIsIgnored(t *testing.T) {
 		r.mustPrompt("msg-1", "TWICE; SAY one")
 		r.mustPrompt("msg-2", "SAY two")
 		equal(t, "settled", len(all[*acp.Settled](r)), 2)
-		equal(t, "odd", all[*acp.Odd](r)[0].Kind, acp.OddUnknownID)
+		equal(t, "odd", await[*acp.Odd](r, 0).Kind, acp.OddUnknownID)
 		equal(t, "text", r.transcript("msg-2").Text, "two")
 	})
 }
