@@ -117,7 +117,7 @@ func equalRefs(t *testing.T, got, want []acp.Ref) {
 func TestCancelAnswersEveryQuestionFirst(t *testing.T) {
 	inBubble(t, "", acp.Options{}, func(r *rig) {
 		r.open(everything)
-		turn := r.start("msg-1", "PERMS 2")
+		turn := r.start("msg-1", "PERMS 2; HOLD")
 		refs := []acp.Ref{await[*acp.Request](r, 0).Ref, await[*acp.Request](r, 1).Ref}
 		answered, err := r.conn.Cancel(r.sid)
 		if err != nil {
