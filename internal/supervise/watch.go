@@ -150,7 +150,7 @@ func (w *watch) attempt() error {
 	w.record.started(m.PID(), w.sup.clock.Now())
 	w.mu.Lock()
 	w.monitor = m
-	late := w.spec.EnteredAt
+	late, open := w.spec.EnteredAt, w.spec.OpenPrompt
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -160,6 +160,11 @@ func (w *watch) attempt() error {
 	}()
 	if !late.Equal(spec.EnteredAt) { // Enter was pressed while it started
 		if err := m.MarkEntered(w.ctx, late); err != nil {
+			return err
+		}
+	}
+	if open != spec.OpenPrompt { // it was answered while it started
+		if err := m.MarkAnswered(w.ctx, spec.OpenPrompt); err != nil {
 			return err
 		}
 	}
