@@ -200,7 +200,7 @@ func (s *Service) enqueue(tx *store.Tx, row turnsql.Row, plan turn.Plan) (bool, 
 		return false, err
 	}
 	owner := row.Owner
-	if route.SessionDigest != s.Route.SessionDigest && plan.Turn.Origin != "" {
+	if (route.SessionDigest != s.Route.SessionDigest || route.ProfileID != s.Route.ProfileID) && plan.Turn.Origin != "" {
 		// The Turn of another controller session that was taken over: this Bridge can only
 		// fail to deliver for it. Under the name of the Bridge that ended, the callback
 		// waits for the next Bridge of its own session.

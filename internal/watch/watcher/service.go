@@ -109,7 +109,7 @@ func (s *Service) enqueue(tx *store.Tx, row watchsql.Row, plan watch.Plan) error
 		return err
 	}
 	owner := row.Owner
-	if route.SessionDigest != s.Route.SessionDigest && plan.Watch.Origin != "" {
+	if (route.SessionDigest != s.Route.SessionDigest || route.ProfileID != s.Route.ProfileID) && plan.Watch.Origin != "" {
 		// A Watch of another controller session that was taken over: this Bridge can only
 		// fail to deliver for it. Under the name of the Bridge that ended, the callback
 		// waits for the next Bridge of its own session.
