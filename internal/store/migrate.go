@@ -107,6 +107,8 @@ func applyMigration(ctx context.Context, db *DB, m migration) error {
 		if err := insertMeta(ctx, db, tx); err != nil {
 			return err
 		}
+	} else if _, err := tx.ExecContext(ctx, "UPDATE meta SET writer_protocol = max(writer_protocol, ?)", version.WriterProtocol); err != nil {
+		return mapError(err, op) // from now on no older release writes
 	}
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", m.number)); err != nil {
 		return mapError(err, op)
@@ -149,12 +151,8 @@ func (db *DB) loadMeta(ctx context.Context, pool *sql.DB) error {
 		return fault.New(CodeIncompatible, op, "the Store in %s has format %d, this release knows %d", db.dir, format, Format).
 			WithHint("install the newer release or use another --store-dir")
 	}
-	switch {
-	case protocol > version.WriterProtocol:
-		db.newer, db.newerN = true, protocol
-	case !db.own && schema > len(steps):
-		db.newer, db.newerN = true, schema
-	}
+	db.steps = len(steps)
+	db.outgrown(protocol, schema)
 	if err := db.loadSets(ctx, pool); err != nil {
 		return err
 	}

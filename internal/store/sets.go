@@ -210,7 +210,7 @@ func (db *DB) loadSets(ctx context.Context, pool *sql.DB) error {
 			return fault.Wrap(err, fault.Internal, "store.open", "this build holds a wrong list of migrations of %s", s.Name)
 		}
 		if h.writer > s.Writer || h.number > len(steps) {
-			db.newer, db.newerN = true, max(h.writer, h.number)
+			db.newer.Store(int64(max(h.writer, h.number)))
 		}
 	}
 	return nil

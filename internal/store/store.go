@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/clock"
@@ -79,8 +80,8 @@ type DB struct {
 	lock   *fileLock // nil when read-only
 	mu     sync.Mutex
 	first  func(*Tx) error // see First; guarded by mu
-	newer  bool            // the file's writer protocol or schema is newer than ours
-	newerN int
+	newer  atomic.Int64    // the file's writer protocol or schema when it is newer than ours, else 0
+	steps  int             // how many migrations this release knows
 	secret []byte
 }
 
@@ -208,7 +209,7 @@ func (db *DB) Dir() string { return db.dir }
 
 // Writable reports whether Update may work: the Store is open for writing and not newer.
 // A nil DB stands for a Store that does not exist yet.
-func (db *DB) Writable() bool { return db != nil && db.write != nil && !db.newer }
+func (db *DB) Writable() bool { return db != nil && db.write != nil && db.newer.Load() == 0 }
 
 // Secret is the Store's own random key, for digests of values that must not be stored.
 func (db *DB) Secret() []byte { return db.secret }
@@ -257,6 +258,9 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	}
 	defer tx.Rollback() // after Commit it does nothing
 	t := &Tx{ctx: ctx, tx: tx, Now: db.now()}
+	if err := db.fence(t); err != nil {
+		return err
+	}
 	if db.first != nil {
 		if err := db.first(t); err != nil {
 			return err
@@ -275,6 +279,31 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	db.first = nil
 	crashpoint.At(crashpoint.StoreCommitted)
 	return nil
+}
+
+// fence refuses to write when a newer release has changed the Store since it was opened.
+func (db *DB) fence(tx *Tx) error {
+	var protocol, schema int
+	if err := tx.QueryRow("SELECT writer_protocol, (SELECT user_version FROM pragma_user_version) FROM meta").Scan(&protocol, &schema); err != nil {
+		return mapError(err, "store.update")
+	}
+	if db.outgrown(protocol, schema) {
+		return db.CheckWritable()
+	}
+	return nil
+}
+
+// outgrown notes whether the file's writer protocol or schema is newer than ours.
+func (db *DB) outgrown(protocol, schema int) bool {
+	switch {
+	case protocol > version.WriterProtocol:
+		db.newer.Store(int64(protocol))
+	case !db.own && schema > db.steps:
+		db.newer.Store(int64(schema))
+	default:
+		return false
+	}
+	return true
 }
 
 // First makes fn the beginning of the first transaction that [DB.Update] commits, whoever
@@ -296,8 +325,8 @@ func (db *DB) CheckWritable() error {
 	if db.write == nil {
 		return fault.New(CodeUnwritable, op, "this command only reads the Store").WithHint("tasks are sent through a Bridge")
 	}
-	if db.newer {
-		return fault.New(CodeIncompatible, op, "the Store was written by a newer release (%d, this one writes %d)", db.newerN, version.WriterProtocol).
+	if newer := db.newer.Load(); newer != 0 {
+		return fault.New(CodeIncompatible, op, "the Store was written by a newer release (%d, this one writes %d)", newer, version.WriterProtocol).
 			WithHint("install that release or use another --store-dir; reading still works")
 	}
 	return nil

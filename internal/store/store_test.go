@@ -171,6 +171,25 @@ func TestNewerWriterProtocolReadsButRefusesToWrite(t *testing.T) { // spec case 
 	}
 }
 
+// A newer release that opens the Store while an older one runs takes the writing from it.
+func TestARunningReleaseStopsWritingWhenANewerOneTakesTheStore(t *testing.T) { // spec case 45
+	for name, change := range map[string]string{"protocol": "UPDATE meta SET writer_protocol = 99", "schema": "PRAGMA user_version = 99"} {
+		dir := t.TempDir()
+		running, newer := open(t, dir), open(t, dir)
+		nothing := func(*store.Tx) error { return nil }
+		if err := running.Update(t.Context(), nothing); err != nil {
+			t.Fatal(err)
+		}
+		if err := newer.Update(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(change); return err }); err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		if err := running.Update(t.Context(), func(*store.Tx) error { ran = true; return nil }); !fault.Is(err, store.CodeIncompatible) || ran || running.Writable() {
+			t.Errorf("%s: %v, ran %v, writable %v", name, err, ran, running.Writable())
+		}
+	}
+}
+
 func TestNewerFormatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)

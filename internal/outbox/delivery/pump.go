@@ -27,6 +27,8 @@ const (
 	// storePause follows a transaction that failed, and is the shortest pause before a
 	// delivery that is due and could not be claimed.
 	storePause = time.Second
+	// outgrownPause follows the word that a newer release writes the Store now.
+	outgrownPause = time.Hour
 )
 
 // Config is what a Pump needs. Clock, Log and MaxConcurrent may be left zero.

@@ -46,6 +46,10 @@ func (l *loop) step(ctx context.Context) time.Time {
 			return time.Time{}
 		}
 		l.broken = true
+		if fault.Is(err, store.CodeIncompatible) { // no wait mends that
+			l.Log.Warn("callbacks are left to the newer release that took the Store", "error", err)
+			return l.Clock.Now().Add(outgrownPause)
+		}
 		l.Log.Warn("the outbox could not be read or written; trying again", "error", err, "unsaved_outcomes", len(l.unsaved))
 		return l.Clock.Now().Add(storePause)
 	}
