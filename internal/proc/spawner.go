@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
@@ -23,20 +24,22 @@ type Options struct {
 // (golang/go#27505). A Go thread ends when a goroutine locks it and returns, which any
 // library may do, so children started from ordinary goroutines die at random.
 type Spawner struct {
-	mu     sync.Mutex // guards closed against a send on a closed channel
-	closed bool
-	reqs   chan startRequest
-	done   chan struct{}
+	reqs  chan startRequest
+	close sync.Once
+	ended chan struct{} // closed by Close
+	done  chan struct{} // closed by the thread
 }
 
+const closeLimit = 2 * time.Second
+
 type startRequest struct {
-	cmd   *exec.Cmd
+	start func() error
 	reply chan error
 }
 
 // NewSpawner starts the thread. Make one per process and keep it.
 func NewSpawner() *Spawner {
-	s := &Spawner{reqs: make(chan startRequest), done: make(chan struct{})}
+	s := &Spawner{reqs: make(chan startRequest), ended: make(chan struct{}), done: make(chan struct{})}
 	go s.loop()
 	return s
 }
@@ -63,8 +66,13 @@ func (s *Spawner) loop() {
 // the kernel kills the children that Close found still running.
 func (s *Spawner) serve() {
 	defer close(s.done)
-	for r := range s.reqs {
-		r.reply <- r.cmd.Start()
+	for {
+		select {
+		case r := <-s.reqs:
+			r.reply <- r.start()
+		case <-s.ended:
+			return
+		}
 	}
 }
 
@@ -86,26 +94,24 @@ func (s *Spawner) Start(cmd *exec.Cmd, o Options) error {
 	setDeathSignal(&attr, o.DeathSignal)
 	cmd.SysProcAttr = &attr
 
-	r := startRequest{cmd: cmd, reply: make(chan error, 1)}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	r := startRequest{start: cmd.Start, reply: make(chan error, 1)}
+	select {
+	case s.reqs <- r:
+		return <-r.reply
+	case <-s.ended:
 		return fault.New(fault.Unavailable, "proc.Start", "the spawner is closed").WithHint("this process is stopping")
 	}
-	s.reqs <- r
-	s.mu.Unlock()
-	return <-r.reply
 }
 
 // Close ends the thread and waits for that. On Linux the kernel then sends every child
 // that still runs its death signal, so end and reap children first when they should end
-// in order. Close may be called twice.
+// in order. Close may be called twice. It waits for no longer than closeLimit: a start that
+// hangs, as from a file system that does not answer, must not keep this process, and its
+// end ends the thread.
 func (s *Spawner) Close() {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.reqs)
+	s.close.Do(func() { close(s.ended) })
+	select {
+	case <-s.done:
+	case <-time.After(closeLimit):
 	}
-	s.mu.Unlock()
-	<-s.done
 }
