@@ -79,6 +79,12 @@ func Line(s string, max int) string {
 	return cut(flatten(String(s)), max)
 }
 
+// Whole is [Line], and whether nothing was cut off.
+func Whole(s string, max int) (line string, whole bool) {
+	line = flatten(String(s))
+	return cut(line, max), len(line) <= max
+}
+
 // flatten leaves no character that could start a new line or steer a terminal.
 func flatten(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))

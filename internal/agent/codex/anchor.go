@@ -43,7 +43,11 @@ func (a *Adapter) Anchor(ctx context.Context, ref agent.Ref, n agent.Native, tex
 			return anc, err
 		}
 		if text == "" && mark != nil {
-			if last := rollout.LastActivity(n.LogPath, rollout.ProcessStart(ref.Process)); last.Activity == agent.ActivityWorking {
+			born := rollout.ProcessStart(ref.Process)
+			if n.Mode != ModeEmbedded {
+				born = time.Time{} // a turn on a server may be older than the client that shows it
+			}
+			if last := rollout.LastActivity(n.LogPath, born); last.Activity == agent.ActivityWorking {
 				mark.Offset = last.OpenAt
 			}
 		}

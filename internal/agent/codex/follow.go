@@ -57,6 +57,8 @@ type follower struct {
 	lost      bool
 	heard     bool                // the server said something of the thread
 	called    bool                // a tool was called since the last step
+	asked     asked               // the open requests of the server
+	edits     edits               // what the agent is about to change
 	early     []appserver.Message // what came before the acceptance was known
 	ticked    bool
 	active    time.Time // of the last activity observation

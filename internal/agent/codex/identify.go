@@ -77,10 +77,10 @@ func (a *Adapter) Identify(ctx context.Context, ref agent.Ref) (agent.Native, er
 		if path != "" {
 			socket = path
 		}
-		a.identifyClient(ctx, ref, &n, socket)
+		a.identifyClient(ctx, ref, f.proc.Args, &n, socket)
 	case len(f.locks)+len(f.rollouts) == 0 && isSocket(socket) && !olderThan(n.Version, known.DaemonSince):
 		n.Mode = ModeDaemon
-		a.identifyClient(ctx, ref, &n, socket)
+		a.identifyClient(ctx, ref, f.proc.Args, &n, socket)
 	default:
 		n.Mode = ModeEmbedded
 		identifyEmbedded(ref, f, &n)
@@ -239,7 +239,7 @@ func identifyEmbedded(ref agent.Ref, f facts, n *agent.Native) {
 }
 
 // identifyClient asks the server of a thin client which thread the pane shows.
-func (a *Adapter) identifyClient(ctx context.Context, ref agent.Ref, n *agent.Native, socket string) {
+func (a *Adapter) identifyClient(ctx context.Context, ref agent.Ref, args []string, n *agent.Native, socket string) {
 	n.Extra[extraSocket] = socket
 	view := a.servers.Look(ctx, a.clock.Now, socket)
 	if view.Err != nil {
@@ -247,7 +247,7 @@ func (a *Adapter) identifyClient(ctx context.Context, ref agent.Ref, n *agent.Na
 		n.Reason = "the pane's server cannot be asked: " + msg
 		return
 	}
-	t, by, reason := pickThread(view, ref)
+	t, by, reason := pickThread(view, ref.Title, startDir(args, ref.Cwd))
 	if n.Reason = reason; by == "" {
 		n.Thread = agent.ThreadAmbiguous
 		if len(view.Threads) == 0 && !view.Partial {
@@ -266,11 +266,35 @@ func (a *Adapter) identifyClient(ctx context.Context, ref agent.Ref, n *agent.Na
 	n.Activity = statusActivity(t.Status)
 }
 
+// startDir is the directory that a client gives its threads: the one after -C or --cd, else
+// its own.
+func startDir(args []string, own string) string {
+	for i, arg := range args {
+		dir, found := "", false
+		switch {
+		case arg == "--":
+			return own // what follows is the prompt
+		case (arg == "-C" || arg == "--cd") && i+1 < len(args):
+			dir, found = args[i+1], true
+		case strings.HasPrefix(arg, "--cd="):
+			dir, found = strings.CutPrefix(arg, "--cd=")
+		case strings.HasPrefix(arg, "-C") && len(arg) > 2:
+			dir, found = strings.TrimPrefix(arg[2:], "="), true
+		}
+		if found && !filepath.IsAbs(dir) {
+			return filepath.Join(own, dir)
+		} else if found {
+			return dir
+		}
+	}
+	return own
+}
+
 // pickThread finds the pane's thread among the loaded ones: by the id in the title, else
-// the only one in the pane's directory. by is "" when that decides nothing.
-func pickThread(view appserver.View, ref agent.Ref) (t appserver.Thread, by, reason string) {
+// the only one in the directory of its threads. by is "" when that decides nothing.
+func pickThread(view appserver.View, title, dir string) (t appserver.Thread, by, reason string) {
 	var hits []appserver.Thread
-	if prefix := screen.ThreadPrefix(ref.Title); prefix != "" {
+	if prefix := screen.ThreadPrefix(title); prefix != "" {
 		for _, c := range view.Threads {
 			if strings.HasPrefix(c.ID, prefix) {
 				hits = append(hits, c)
@@ -281,7 +305,7 @@ func pickThread(view appserver.View, ref agent.Ref) (t appserver.Thread, by, rea
 		}
 		return t, "", "the thread in the pane's title is not loaded on its server"
 	}
-	cwd := realDir(ref.Cwd)
+	cwd := realDir(dir)
 	for _, c := range view.Threads {
 		if realDir(c.Cwd) == cwd {
 			hits = append(hits, c)

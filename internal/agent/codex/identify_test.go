@@ -224,18 +224,22 @@ func TestIdentifyAThinClient(t *testing.T) {
 		state   agent.ThreadState
 		id      string
 		active  agent.Activity
+		args    []string
 	}{
-		{"by the title", []appserver.Thread{th(testThread, "/", "idle"), th(thread2, "/", "active")}, "Working | 01a233d3-a0a2-7741-931d-ac368...", agent.ThreadResolved, thread2, agent.ActivityWorking},
-		{"by the directory", []appserver.Thread{title, th(testThread, "/", "active", "waitingOnApproval"), th(thread2, "/tmp", "idle")}, "proj", agent.ThreadResolved, testThread, agent.ActivityWaiting},
-		{"a failed turn leaves it idle", []appserver.Thread{th(testThread, "/", "systemError")}, "", agent.ThreadResolved, testThread, agent.ActivityIdle},
-		{"two in the directory", []appserver.Thread{th(testThread, "/", "idle"), th(thread2, "/", "idle")}, "proj", agent.ThreadAmbiguous, "", agent.ActivityUnknown},
-		{"an id that is not loaded", []appserver.Thread{th(testThread, "/", "idle")}, "01a233d3-a0a2-7741-931d-ac368...", agent.ThreadAmbiguous, "", agent.ActivityUnknown},
-		{"nothing is loaded", nil, "", agent.ThreadVerifiedAbsent, "", agent.ActivityUnknown},
+		{"by the title", []appserver.Thread{th(testThread, "/", "idle"), th(thread2, "/", "active")}, "Working | 01a233d3-a0a2-7741-931d-ac368...", agent.ThreadResolved, thread2, agent.ActivityWorking, nil},
+		{"by the directory", []appserver.Thread{title, th(testThread, "/", "active", "waitingOnApproval"), th(thread2, "/tmp", "idle")}, "proj", agent.ThreadResolved, testThread, agent.ActivityWaiting, nil},
+		{"a failed turn leaves it idle", []appserver.Thread{th(testThread, "/", "systemError")}, "", agent.ThreadResolved, testThread, agent.ActivityIdle, nil},
+		{"two in the directory", []appserver.Thread{th(testThread, "/", "idle"), th(thread2, "/", "idle")}, "proj", agent.ThreadAmbiguous, "", agent.ActivityUnknown, nil},
+		{"an id that is not loaded", []appserver.Thread{th(testThread, "/", "idle")}, "01a233d3-a0a2-7741-931d-ac368...", agent.ThreadAmbiguous, "", agent.ActivityUnknown, nil},
+		{"another directory on the command line", []appserver.Thread{th(testThread, "/", "idle")}, "proj", agent.ThreadAmbiguous, "", agent.ActivityUnknown, []string{"-C", "/tmp"}},
+		{"its own directory on the command line", []appserver.Thread{th(testThread, "/", "idle"), th(thread2, "/tmp", "idle")}, "proj", agent.ThreadResolved, thread2, agent.ActivityIdle, []string{"--cd=tmp"}},
+		{"nothing is loaded", nil, "", agent.ThreadVerifiedAbsent, "", agent.ActivityUnknown, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
 			s := newScripted(t, tc.threads...)
 			w.args = []string{"codex", "--remote", "unix://" + s.socket}
+			w.args = append(w.args, tc.args...)
 			n, err := w.adapter().Identify(context.Background(), agent.Ref{Process: turn.Incarnation{PID: 7}, Cwd: "/", Title: tc.title})
 			if err != nil {
 				t.Fatal(err)

@@ -47,8 +47,10 @@ func requestPrompt(at turn.Endpoint, m appserver.Message, req known.Request) *tu
 	out := &turn.Prompt{Kind: turn.PromptApproval, Title: req.Title, RequestID: string(m.ID),
 		Fingerprint: ids.TextHash(ids.Derive(Kind, at.Key(), m.Method, string(m.ID), string(m.Params))),
 		Excerpt:     rollout.Clip(redact.String(firstOf(p.Command, p.Message, p.GrantRoot, string(p.Permissions))), screen.MaxExcerpt),
-		Detail: rollout.OneLine(joinNonEmpty(p.Server, p.Meta.Tool, string(p.Meta.Params), p.Reason, p.Message, p.Command,
-			string(p.Permissions), p.Cwd))}
+	}
+	var whole bool
+	out.Detail, whole = redact.Whole(joinNonEmpty(p.Server, p.Meta.Tool, string(p.Meta.Params), p.Reason, p.Message, p.Command,
+		string(p.Permissions), p.Cwd), screen.MaxExcerpt)
 	switch {
 	case req.Question:
 		p.ask(out)
@@ -73,6 +75,8 @@ func requestPrompt(at turn.Endpoint, m appserver.Message, req known.Request) *tu
 		out.Reason = "no answer is known that grants this request alone"
 	case p.GrantRoot != "":
 		out.Approvable, out.Reason = false, "it asks for a folder for the rest of the session"
+	case !whole:
+		out.Approvable, out.Reason = false, screen.TooLong
 	}
 	return out
 }

@@ -101,6 +101,7 @@ func (f *follower) server(e serverEvent) {
 	switch {
 	case e.lost:
 		f.connected = false
+		f.asked = nil // what is still open is told again by the next connection
 		if f.t.acc != nil && !f.gone {
 			o := f.observation(turn.ObsTrouble, sourceSocket)
 			o.Code, o.Detail = string(CodeServerLost), "the connection to the agent's server ended; its rollout is followed on"
@@ -118,6 +119,7 @@ type params struct {
 	ThreadID  string           `json:"threadId"`
 	TurnID    string           `json:"turnId"`
 	RequestID json.RawMessage  `json:"requestId"`
+	ItemID    string           `json:"itemId"`
 	Status    appserver.Status `json:"status"`
 	Item      serverItem       `json:"item"`
 	Turn      struct {
@@ -132,7 +134,9 @@ type params struct {
 }
 
 type serverItem struct {
+	ID       string          `json:"id"`
 	Type     string          `json:"type"`
+	Changes  []fileChange    `json:"changes"`
 	ClientID string          `json:"clientId"`
 	Text     string          `json:"text"`
 	Phase    string          `json:"phase"`
@@ -148,6 +152,9 @@ func (f *follower) notice(m appserver.Message) {
 	}
 	t := f.t
 	f.heard = true
+	if m.Method == known.NItemStarted && p.Item.Type == "fileChange" {
+		f.edits.note(p.Item)
+	}
 	if t.acc == nil && (len(m.ID) > 0 || m.Method == known.NResolved || m.Method == known.NTurnCompleted) {
 		// It may be of our turn, whose acceptance the file is about to show.
 		if len(f.early) < maxEarly {
@@ -157,9 +164,13 @@ func (f *follower) notice(m appserver.Message) {
 	}
 	if len(m.ID) > 0 {
 		if req, ok := known.ServerRequests[m.Method]; ok && p.TurnID == t.acc.turnID {
-			o := f.observation(turn.ObsPrompt, sourceSocket)
-			o.Prompt = requestPrompt(f.ref.Endpoint, m, req)
-			t.out = append(t.out, o)
+			prompt := requestPrompt(f.ref.Endpoint, m, req)
+			if req.Edits {
+				f.edits.describe(p.ItemID, prompt)
+			}
+			if f.asked.open(prompt) {
+				f.tell(prompt)
+			}
 		}
 		return
 	}
@@ -167,14 +178,28 @@ func (f *follower) notice(m appserver.Message) {
 	case known.NStatusChanged:
 		f.status = p.Status.Type
 	case known.NResolved:
+		told, next := f.asked.resolve(string(p.RequestID))
+		if !told {
+			break
+		}
 		o := f.observation(turn.ObsPromptCleared, sourceSocket)
 		o.Detail = "request " + string(p.RequestID) + " was answered"
 		t.out = append(t.out, o)
+		if next != nil {
+			f.tell(next)
+		}
 	case known.NItemStarted, known.NItemCompleted:
 		t.serverItem(p)
 	case known.NTurnCompleted:
 		t.serverEnd(p)
 	}
+}
+
+// tell reports a request of the server as the open prompt.
+func (f *follower) tell(p *turn.Prompt) {
+	o := f.observation(turn.ObsPrompt, sourceSocket)
+	o.Prompt = p
+	f.t.out = append(f.t.out, o)
 }
 
 // serverItem takes a prompt as acceptance and remembers texts for the end.

@@ -10,6 +10,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -39,6 +40,23 @@ func TestTheTaskThatRunsIsFoundAndFollowedToItsOwnEnd(t *testing.T) { // spec pa
 	f.ends(`armed; accepted; completed "NEW"`)
 	again := follow(t, a, agent.Ref{}, task.Anchor) // as after a crash of the monitor
 	again.ends(`armed; accepted; completed "NEW"`)
+}
+
+func TestATaskOfAServerMayBeOlderThanThePaneThatShowsIt(t *testing.T) { // spec part 10.3
+	self, err := procinfo.Birth(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, found := range map[string]bool{ModeDaemon: true, ModeRemote: true, ModeEmbedded: false} {
+		a, home := New(Options{}), t.TempDir()
+		path := rolloutPath(home)
+		add(t, path, strings.ReplaceAll(record(started("t1"), user("t1", "", "x")), time.Now().UTC().Format("2006-"), "2001-"))
+		_, err := a.CurrentTask(t.Context(), agent.Ref{Process: turn.Incarnation{PID: os.Getpid(), Birth: self}}, agent.Native{Mode: mode,
+			Channel: turn.ChannelKeyboard, Thread: agent.ThreadResolved, ThreadID: testThread, LogPath: path, Extra: map[string]string{extraHome: home}})
+		if found != (err == nil) {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
 }
 
 func TestAThreadWithoutATaskThatRunsHasNone(t *testing.T) {

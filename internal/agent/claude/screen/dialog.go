@@ -149,7 +149,8 @@ func describe(c tmux.Capture, choices []choice) (turn.Prompt, page) {
 	switch {
 	case question != "" && !questionnaire:
 		p.Kind, p.Title = turn.PromptApproval, redact.String(question)
-		p.Detail = detail(c.Lines[top:at])
+		var all bool
+		p.Detail, all = detail(c.Lines[top:at])
 		for i := range choices {
 			choices[i].label = wrappedLabel(c.Lines, choices, i)
 		}
@@ -157,6 +158,9 @@ func describe(c tmux.Capture, choices []choice) (turn.Prompt, page) {
 		p.Reason = notApprovable(choices, whole)
 		if c.Pane.Width > 0 && c.Pane.Width < known.NarrowBelow {
 			p.Reason = fmt.Sprintf("the terminal is narrower than %d columns", known.NarrowBelow)
+		}
+		if !all {
+			p.Reason = "the request is longer than what can be shown; a person must read all of it in the terminal"
 		}
 		p.Approvable = p.Reason == ""
 		return p, page{}
@@ -287,7 +291,7 @@ func titleLine(lines []string, top, firstOption int) string {
 }
 
 // detail joins the lines between the rule and the question, without decoration.
-func detail(lines []string) string {
+func detail(lines []string) (text string, all bool) {
 	var out []string
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
@@ -296,7 +300,8 @@ func detail(lines []string) string {
 		}
 		out = append(out, l)
 	}
-	return cutBytes(redact.String(strings.Join(out, "\n")), known.ExcerptMax)
+	text = redact.String(strings.Join(out, "\n"))
+	return cutBytes(text, known.ExcerptMax), len(text) <= known.ExcerptMax
 }
 
 // fingerprint is over the agent, the endpoint and the prompt region alone: output that

@@ -133,13 +133,14 @@ type Request struct {
 	Question        bool // not an approval
 	Form            bool // of an MCP server; an approval only with MCPApproval
 	Permissions     bool // answered with what is granted, for the turn
+	Edits           bool // what it grants is told by an item of the thread alone
 }
 
 // ServerRequests are what the server asks its clients. Approve is the answer that grants
 // one request, "" where no such answer is known. All were seen on 0.171.
 var ServerRequests = map[string]Request{
 	"item/commandExecution/requestApproval": {Title: "Run a command", Approve: "accept", Reject: "cancel"},
-	"item/fileChange/requestApproval":       {Title: "Make edits", Approve: "accept", Reject: "cancel"},
+	"item/fileChange/requestApproval":       {Title: "Make edits", Approve: "accept", Reject: "cancel", Edits: true},
 	"item/permissions/requestApproval":      {Title: "Grant permissions", Approve: "grant for this turn", Reject: Decline, Permissions: true},
 	"mcpServer/elicitation/request":         {Title: "An MCP server asks", Approve: "accept", Reject: "cancel", Form: true},
 	"item/tool/requestUserInput":            {Title: "The agent asks", Question: true},

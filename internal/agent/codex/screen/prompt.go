@@ -17,6 +17,9 @@ import (
 // MaxExcerpt is the limit of a prompt region that is shown to the Host, in bytes.
 const MaxExcerpt = 4000
 
+// TooLong is why nobody may approve what a Host can be shown only a part of.
+const TooLong = "the request is longer than what can be shown; a person must read all of it in the terminal"
+
 // dialogScreen classifies a screen whose program hides the cursor: something else than
 // the composer has the keyboard, or the screen is being drawn.
 func dialogScreen(c tmux.Capture, rows []string, title Title) agent.Screen {
@@ -106,10 +109,14 @@ func approval(c tmux.Capture, rows []string) *turn.Prompt {
 	}
 	p := newPrompt(c, turn.PromptApproval, region, opts, true)
 	p.Title = rollout.OneLine(title)
-	p.Detail = detailOf(region[high:])
+	var whole bool
+	p.Detail, whole = detailOf(region[high:])
 	p.Reason = notApprovable(opts, tail, spare, markers)
 	if why := unreadable(c, region); why != "" {
 		p.Reason = why
+	}
+	if !whole {
+		p.Reason = TooLong
 	}
 	p.Approvable = p.Reason == ""
 	return p
@@ -286,7 +293,7 @@ func fingerprint(c tmux.Capture, region []string) string {
 }
 
 // detailOf joins the rows before the choices: reason and command.
-func detailOf(region []string) string {
+func detailOf(region []string) (detail string, whole bool) {
 	var out []string
 	for _, row := range region {
 		if known.OptionLine.MatchString(row) {
@@ -296,7 +303,7 @@ func detailOf(region []string) string {
 			out = append(out, row)
 		}
 	}
-	return rollout.OneLine(strings.Join(out, " · "))
+	return redact.Whole(strings.Join(out, " · "), MaxExcerpt)
 }
 
 func tmuxKey(key string) string {

@@ -228,8 +228,11 @@ func mcpApproval(c tmux.Capture, body []string) *turn.Prompt {
 	}
 	p := newPrompt(c, turn.PromptApproval, region, nil, false)
 	p.Title = rollout.OneLine(region[at])
-	p.Detail = detailOf(region[at+1:])
-	p.Reason = mcpRefused(c, region, list)
+	var whole bool
+	p.Detail, whole = detailOf(region[at+1:])
+	if p.Reason = mcpRefused(c, region, list); !whole {
+		p.Reason = TooLong
+	}
 	p.Approvable = p.Reason == ""
 	for i, it := range list.items {
 		o := turn.PromptOption{Label: rollout.OneLine(it.label), Description: rollout.OneLine(it.description),
