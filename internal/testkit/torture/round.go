@@ -138,10 +138,11 @@ func (r *round) sendUnderStrike(terminal string) reply {
 func (r *round) awaitPoint(replies chan reply, again func()) bool {
 	r.tb.Helper()
 	reached := false
+	var last reply
 	r.wait("the point "+r.Point, func() bool {
 		select {
 		case got := <-replies:
-			if got.code == string(fault.Unavailable) {
+			if last = got; got.code == string(fault.Unavailable) {
 				again()
 			} else {
 				replies <- got // has room: it is the only one
@@ -154,7 +155,10 @@ func (r *round) awaitPoint(replies chan reply, again func()) bool {
 			reached = r.held(r.Point) != 0
 		}
 		return reached || r.maybeNever() && r.told()
-	}, func() string { return r.c.Stderr() })
+	}, func() string {
+		open, _ := r.open()
+		return fmt.Sprintf("the Host was told %+v; open: %v\n%s", last, open, r.c.Stderr())
+	})
 	return reached
 }
 
