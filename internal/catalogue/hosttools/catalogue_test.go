@@ -68,6 +68,9 @@ func TestTheAnnotationsTellTheTruth(t *testing.T) {
 func TestEveryToolHasItsSchemasAndNoSchemaIsWithoutATool(t *testing.T) {
 	var files []string
 	err := fs.WalkDir(os.DirFS("../../../schemas/tools"), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path == "harness" {
+			return fs.SkipDir // another command's tools
+		}
 		if err == nil && !d.IsDir() {
 			files = append(files, filepath.Base(path))
 		}
