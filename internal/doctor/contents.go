@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
@@ -25,9 +26,16 @@ func (r *MachineReport) contents(tx *store.Tx, db *store.DB) error {
 			dead += counts[s]
 		}
 	}
+	left, err := abandoned(tx, db)
+	if err != nil {
+		return err
+	}
 	switch {
 	case dead > 0:
 		r.put(CheckCallbacks, Failed, "see `agent-knock-knock outbox list --dead`, then redrive or discard each", "callbacks that nobody will deliver: %s", strings.Join(words, ", "))
+	case left > 0:
+		r.put(CheckCallbacks, Warned, "start a Bridge with their Profile and session, or discard them: `agent-knock-knock outbox list`",
+			"%d callbacks wait for a Bridge of their session, and none has come for %s", left, abandonedAfter)
 	case len(words) > 0:
 		r.put(CheckCallbacks, OK, "", "on their way: %s", strings.Join(words, ", "))
 	default:
@@ -37,6 +45,27 @@ func (r *MachineReport) contents(tx *store.Tx, db *store.DB) error {
 		return err
 	}
 	return r.owners(tx, db)
+}
+
+// abandonedAfter is how long a callback may wait for a Bridge of its own session before it
+// looks like one that nobody comes for: a Host that names each session anew.
+const abandonedAfter = 10 * time.Minute
+
+// abandoned counts the callbacks that wait for a Bridge that ended a while ago.
+func abandoned(tx *store.Tx, db *store.DB) (n int, err error) {
+	rows, err := outboxsql.List(tx, []outbox.Status{outbox.Pending}, outboxsql.MaxList)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range rows {
+		if tx.Now.Sub(row.CreatedAt) < abandonedAfter {
+			continue
+		}
+		if lives, err := db.Alive(row.Owner); err == nil && !lives {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // leases: an attempt whose lease ran out is decided by its Bridge's next pass, a few
