@@ -61,6 +61,9 @@ func (s *Service) Close(ctx context.Context, in CloseInput) (CloseResult, error)
 	case in.Transition != "":
 		return CloseResult{}, fault.New(fault.Invalid, op, "expected_transition_id goes with terminal_id").WithHint("available_actions has the complete arguments")
 	}
+	if got, damaged, err := s.closeDamaged(ctx, in.TurnID); damaged || err != nil {
+		return got, otherBridge(err, in.TurnID)
+	}
 	if err := s.release(ctx, in.TurnID); err != nil {
 		return CloseResult{}, err
 	}
@@ -78,6 +81,22 @@ func (s *Service) Close(ctx context.Context, in CloseInput) (CloseResult, error)
 		return closePlan(t, c, now)
 	})
 	return CloseResult{Turn: t, Before: before}, otherBridge(err, in.TurnID)
+}
+
+// closeDamaged frees the terminal of a Turn whose record cannot be read: only its columns
+// can say that it is closed, and its record stays as it is for whoever looks into it.
+func (s *Service) closeDamaged(ctx context.Context, id ids.TurnID) (got CloseResult, damaged bool, err error) {
+	var row turnsql.Row
+	if err := s.DB.View(ctx, func(tx *store.Tx) (err error) { row, err = turnsql.Get(tx, id); return err }); row.Damaged == nil {
+		return got, false, err
+	}
+	if alive, err := s.DB.Alive(row.Owner); row.Owner != s.Bridge && (err != nil || alive) {
+		return got, true, fault.New(fault.Conflict, "dispatch.close", "turn %s belongs to another Bridge that runs", id).WithHint("close it there, or end that Bridge first")
+	}
+	got.Turn, got.Before = row.Turn, row.Turn.Status
+	got.Turn.Status = turn.Closed
+	s.Log.Warn("a turn whose record is damaged was closed", "turn", id, "err", row.Damaged)
+	return got, true, s.DB.Update(ctx, func(tx *store.Tx) error { return turnsql.CloseDamaged(tx, row) })
 }
 
 // abandon gives up a change of a thread.

@@ -209,3 +209,27 @@ func (r *rig) outOfTime(t turn.Turn) {
 		return turnsql.Save(tx, row, turn.CheckDeadlines(row.Turn, tx.Now.Add(turn.DefaultInactivity)))
 	})
 }
+
+// What the columns still say is enough to give a terminal back.
+func TestATurnWhoseRecordIsDamagedIsClosedAndFreesItsTerminal(t *testing.T) {
+	r := newRig(t)
+	tn := r.accepted()
+	r.update(func(tx *store.Tx) error {
+		_, err := tx.Exec("UPDATE turn SET state = 'x' WHERE turn_id = ?", tn.ID)
+		return err
+	})
+	if _, err := r.send("another"); err == nil {
+		t.Fatal("a damaged Turn keeps nothing")
+	}
+	got, err := r.Close(t.Context(), dispatch.CloseInput{TurnID: tn.ID, Reason: "the record is damaged"})
+	if err != nil || got.Turn.Status != turn.Closed || got.Before != turn.WaitingForAgent {
+		t.Fatalf("%+v %v", got, err)
+	}
+	r.update(func(tx *store.Tx) error {
+		held, err := turnsql.Blocking(tx)
+		if len(held) != 0 {
+			t.Errorf("still kept: %+v", held)
+		}
+		return err
+	})
+}

@@ -134,6 +134,20 @@ func Get(tx *store.Tx, id ids.TurnID) (Row, error) {
 	return r, err
 }
 
+// CloseDamaged closes a Turn whose record cannot be read, by its columns alone. A row that
+// changed since it was read is fault.Conflict.
+func CloseDamaged(tx *store.Tx, r Row) error {
+	res, err := tx.Exec("UPDATE turn SET status = ?, blocking = 0, fence = fence + 1, updated_at = ? WHERE turn_id = ? AND owner = ? AND fence = ?",
+		turn.Closed, store.Millis(tx.Now), r.Turn.ID, r.Owner, r.Fence)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	return fault.New(fault.Conflict, "turnsql.close_damaged", "turn %s was changed meanwhile", r.Turn.ID).WithHint("look at it again")
+}
+
 // ByCallKey returns the Turn that a tool call made, if it made one.
 func ByCallKey(tx *store.Tx, key string) (Row, bool, error) {
 	r, ok, err := one(tx, "WHERE call_key = ?", key)
