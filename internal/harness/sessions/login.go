@@ -289,12 +289,12 @@ func (l *live) pick(n *login, id string) error {
 		n.to(l, harness.AuthAsked)
 		return nil
 	}
-	l.try(n, m.ID, nil)
-	return nil
+	return l.try(n, m.ID, nil)
 }
 
-// try spends an attempt and calls the agent.
-func (l *live) try(n *login, method string, meta json.RawMessage) {
+// try spends an attempt and calls the agent. An attempt that is not allowed ends the login,
+// and whoever asked for it is told.
+func (l *live) try(n *login, method string, meta json.RawMessage) error {
 	rate := l.svc.logins.rate
 	err := l.svc.update(func(tx *store.Tx) error {
 		attempts, err := harnesssql.AuthAttempts(tx, n.target, tx.Now.Add(-rate.Window))
@@ -314,10 +314,11 @@ func (l *live) try(n *login, method string, meta json.RawMessage) {
 		n.problem = harness.ProblemOf(err)
 		n.to(l, end)
 		n.cancel()
-		return
+		return err
 	}
 	ctx, conn := l.loginContext(n), l.conn
 	l.svc.group.Go(func(context.Context) { l.authenticate(ctx, n, conn, method, meta) })
+	return nil
 }
 
 // loginContext ends with the login.
@@ -409,33 +410,32 @@ func (l *live) answerLogin(a *asked, r harness.Route) error {
 		}
 	}
 	l.endQuestion(a, harness.QuestionAnswered, r.As, harness.EventAnswered)
+	var err error
 	switch {
 	case r.As == harness.RoutedDecline || r.As == harness.RoutedCancel:
 		n.to(l, harness.AuthDeclined)
 		l.dropQuestions("")
 		n.cancel()
 	case a.Kind == harness.AskAuthMethod:
-		if err := l.pick(n, r.OptionID); err != nil {
-			return err
-		}
+		err = l.pick(n, r.OptionID)
 	case a.Kind == harness.AskAuthToken:
 		var in struct {
 			Token string `json:"token"`
 		}
-		if err := json.Unmarshal(r.Content, &in); err != nil {
+		if json.Unmarshal(r.Content, &in) != nil {
 			return harness.Fail(nil, harness.InvalidResponse, "content must be {\"token\": ...}")
 		}
-		meta, err := json.Marshal(map[string]any{"api-key": map[string]string{"apiKey": in.Token}})
-		if err != nil {
-			return err
+		meta, encErr := json.Marshal(map[string]any{"api-key": map[string]string{"apiKey": in.Token}})
+		if encErr != nil {
+			return encErr
 		}
 		n.to(l, harness.AuthAnswered)
-		l.try(n, a.Elicitation, meta)
+		err = l.try(n, a.Elicitation, meta)
 	default: // a page was opened; the agent says when it is enough
 		n.to(l, harness.AuthAnswered)
 	}
 	_ = l.flush() // retried by the loop
-	return nil
+	return err
 }
 
 // loginSees looks for a page that the agent wants a person to open, in what it prints or

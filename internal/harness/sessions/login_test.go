@@ -111,21 +111,25 @@ func TestLoginsAreLimitedAlsoAfterARestart(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Authentication.RateLimit = config.RateLimit{MinIntervalSeconds: 0, MaxAttempts: 2, WindowSeconds: 86400}
 	})
-	try := func(id string) sessions.AuthStatus {
+	try := func(id string, barred bool) sessions.AuthStatus {
 		t.Helper()
 		w.loggedOut(id, "--auth-noop")
-		w.choose(id, w.authenticate(id))
+		q := w.authenticate(id).Questions[0]
+		_, err := w.svc.Answer(w.ctx, id, q.ID, "", harness.Answer{OptionID: q.Options[0].ID})
+		if !barred && err != nil || barred && (!fault.Is(err, harness.AuthRateLimited) || harness.DetailOf(err)["retry_after_seconds"] == nil) {
+			t.Fatalf("%v %v", err, harness.DetailOf(err))
+		}
 		st := w.auth(id, "over", func(st sessions.AuthStatus) bool { return st.State.Terminal() })
 		if _, err := w.svc.CloseSession(w.ctx, id); err != nil {
 			t.Fatal(err)
 		}
 		return st
 	}
-	try("a")
-	try("b")
+	try("a", false)
+	try("b", false)
 	w.stop()
 	w.start()
-	st := try("c")
+	st := try("c", true) // who answers is told at once
 	if st.State != harness.AuthLimited || st.Error.Code != harness.AuthRateLimited || st.Error.Detail["retry_after_seconds"] == nil {
 		t.Fatalf("%s", text(st))
 	}
