@@ -14,6 +14,13 @@ type Answerer interface {
 	Answer(ctx context.Context, ref Ref, a turn.Anchor, p turn.Prompt, decision string) error
 }
 
+// Reporter is implemented by an adapter whose agent may have a server that tells its
+// requests. What it tells is clearer than the screen, and usually sooner.
+type Reporter interface {
+	// Reports says whether Follow hears of requests from a server.
+	Reports(a turn.Anchor) bool
+}
+
 // Command is the one command that an open approval is about.
 type Command struct {
 	Line   string

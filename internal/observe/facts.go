@@ -18,10 +18,15 @@ const sourceScreen, sourceStatus, sourceSocket = "screen", "status_file", "socke
 // server said that the request was answered.
 const closingGap = 2 * time.Second
 
+// serverGrace is how long an approval that the screen shows is left to the agent's server:
+// whichever of both comes second would be another prompt, told a second time.
+const serverGrace = 1500 * time.Millisecond
+
 // facts is what one watch knows so far. Its methods are the rules: values in, values out,
 // no clock and no effect.
 type facts struct {
 	pasted    string
+	served    bool // a server tells the agent's requests too
 	enteredAt time.Time
 
 	armed       bool
@@ -36,6 +41,8 @@ type facts struct {
 	answeredAt   time.Time // when the agent's server said last that its request was answered
 	takenPrompt  string    // the prompt that somebody answered and saw gone last
 	takenAt      time.Time // when that was heard
+	held         string    // fingerprint of an approval that is left to the server for a moment
+	heldAt       time.Time // since when
 	glimpse      string    // fingerprint of an unknown dialog that one look has shown
 
 	activity   turn.Observation // the last one of records that was passed on
@@ -109,12 +116,22 @@ func (f *facts) admitPrompt(o turn.Observation) bool {
 		return false
 	case o.Source == sourceScreen && !f.answeredAt.IsZero() && o.At.Sub(f.answeredAt) < closingGap:
 		return false // the dialog of the answered request is being closed
+	case o.Source == sourceScreen && f.served && o.Prompt.Kind == turn.PromptApproval && !f.waited(o):
+		return false // its server is about to tell it
 	case o.Source == sourceScreen && o.Prompt.Kind == turn.PromptDialog && f.glimpse != o.Prompt.Fingerprint:
 		f.glimpse = o.Prompt.Fingerprint
 		return false // a screen that is being drawn looks like an unknown dialog; the next look tells
 	}
 	f.prompt, f.promptSource = o.Prompt.Fingerprint, o.Source
 	return true
+}
+
+// waited reports whether the server had its time to tell an approval that the screen shows.
+func (f *facts) waited(o turn.Observation) bool {
+	if f.held != o.Prompt.Fingerprint {
+		f.held, f.heldAt = o.Prompt.Fingerprint, o.At
+	}
+	return o.At.Sub(f.heldAt) >= serverGrace
 }
 
 // taken notes that a prompt was answered and is gone: the same one again is news.
@@ -161,6 +178,9 @@ func (f *facts) seen(s agent.Screen, digest string, now time.Time) []turn.Observ
 	add := func(o turn.Observation) {
 		o.At, o.Source = now, sourceScreen
 		out = append(out, o)
+	}
+	if s.Prompt == nil || s.Prompt.Fingerprint != f.held {
+		f.held = ""
 	}
 	if s.Prompt == nil || s.Prompt.Fingerprint != f.glimpse {
 		f.glimpse = ""

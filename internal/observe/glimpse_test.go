@@ -39,6 +39,35 @@ func TestAHalfDrawnScreenIsNoDialog(t *testing.T) { // spec part 8.6
 	}
 }
 
+// The screen may show an approval before the server has told it: one question is one prompt.
+func TestAnApprovalOfAnAgentWithAServerIsLeftToTheServerForAMoment(t *testing.T) { // spec case 50
+	now := time.Unix(1, 0)
+	s := shown(turn.PromptApproval, "dialog")
+	f := &facts{armed: true, accepted: true, served: true}
+	if told(f, s, now) != 0 {
+		t.Error("the screen was faster, and was believed")
+	}
+	if !f.admit(turn.Observation{Kind: turn.ObsPrompt, Source: sourceSocket, At: now.Add(100 * time.Millisecond), Prompt: &turn.Prompt{Kind: turn.PromptApproval, Fingerprint: "request"}}) {
+		t.Error("the server was not believed")
+	}
+	if told(f, s, now.Add(time.Minute)) != 0 {
+		t.Error("the same question was told twice")
+	}
+	f = &facts{armed: true, accepted: true, served: true}
+	told(f, s, now)
+	told(f, agent.Screen{State: agent.ScreenWorking}, now.Add(time.Second))
+	if told(f, s, now.Add(serverGrace)) != 0 {
+		t.Error("another dialog had not its own moment")
+	}
+	if told(f, s, now.Add(2*serverGrace)) != 1 {
+		t.Error("what the server does not tell is not told at all")
+	}
+	f = &facts{armed: true, accepted: true, served: true}
+	if told(f, shown(turn.PromptQuestion, "step"), now) != 1 {
+		t.Error("a step of a questionnaire is told by the screen alone")
+	}
+}
+
 func TestALookThatBeganBeforeAnAnswerMayShowWhatWasAnswered(t *testing.T) {
 	now := time.Unix(1, 0)
 	f := &facts{armed: true, accepted: true}

@@ -95,7 +95,7 @@ func Run(ctx context.Context, c Config, s Spec, a agent.Adapter, emit func(turn.
 	defer stop()
 	w := &watch{
 		Config: c, spec: s, adapter: a, out: emit, wake: make(chan struct{}, 1),
-		facts: facts{accepted: s.Accepted, enteredAt: s.EnteredAt, prompt: s.OpenPrompt, pasted: s.Pasted},
+		facts: facts{served: served(a, s.Anchor), accepted: s.Accepted, enteredAt: s.EnteredAt, prompt: s.OpenPrompt, pasted: s.Pasted},
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -161,6 +161,12 @@ func (w *watch) fromRecords(ctx context.Context, o turn.Observation) error {
 	default:
 	}
 	return err
+}
+
+// served reports whether the agent has a server that tells what it asks.
+func served(a agent.Adapter, anc turn.Anchor) bool {
+	r, ok := a.(agent.Reporter)
+	return ok && r.Reports(anc)
 }
 
 // know reads the facts that the loop decides on.

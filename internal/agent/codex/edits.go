@@ -33,9 +33,9 @@ func (e *edits) note(it serverItem) {
 	}
 }
 
-// describe adds to a prompt what its item changes. What cannot be shown whole, nobody may
-// approve unseen.
-func (e edits) describe(item string, p *turn.Prompt) {
+// describe adds to a prompt what its item changes, and is false when the item is not known.
+// What cannot be shown whole, nobody may approve unseen.
+func (e edits) describe(item string, p *turn.Prompt) bool {
 	at := -1
 	for i := range e {
 		if e[i].ID == item && item != "" {
@@ -44,7 +44,7 @@ func (e edits) describe(item string, p *turn.Prompt) {
 	}
 	if at < 0 || len(e[at].Changes) == 0 {
 		p.Approvable, p.Reason = false, "the agent's server did not say which files it would change"
-		return
+		return false
 	}
 	var files []string
 	var diff strings.Builder
@@ -62,6 +62,7 @@ func (e edits) describe(item string, p *turn.Prompt) {
 		p.Approvable, p.Reason = false, screen.TooLong
 	}
 	p.Detail, p.Excerpt = text, text
+	return true
 }
 
 // shownLines is a text of several lines without what could steer a terminal.

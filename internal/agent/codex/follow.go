@@ -64,6 +64,11 @@ type follower struct {
 	active    time.Time // of the last activity observation
 }
 
+// Reports implements [agent.Reporter].
+func (*Adapter) Reports(anc turn.Anchor) bool {
+	return anc.Extra[extraSocket] != "" && anc.ThreadID != ""
+}
+
 // Follow implements [agent.Adapter]. The rollout is the witness in every mode; with a
 // server its events are one too, and the approvals, which no file shows, come from it.
 // Whichever proves a step first is reported, the other is not.

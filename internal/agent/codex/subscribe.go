@@ -165,8 +165,8 @@ func (f *follower) notice(m appserver.Message) {
 	if len(m.ID) > 0 {
 		if req, ok := known.ServerRequests[m.Method]; ok && p.TurnID == t.acc.turnID {
 			prompt := requestPrompt(f.ref.Endpoint, m, req)
-			if req.Edits {
-				f.edits.describe(p.ItemID, prompt)
+			if req.Edits && !f.edits.describe(p.ItemID, prompt) && !f.gone {
+				return // the terminal shows what the server did not tell here
 			}
 			if f.asked.open(prompt) {
 				f.tell(prompt)
