@@ -255,7 +255,7 @@ func TestATemplateIsInformationThatTheModelTurnsIntoASession(t *testing.T) {
 			t.Errorf("%s: %v", prompt, text(st))
 		}
 	}
-	// Cases 2, 3, 4: refused before anything is asked of the server.
+	// Cases 2, 3, 4.
 	p.refused("create_session", obj{"model_id": "default"}, "invalid_param")
 	p.refused("create_session", obj{"model_id": " ", "cwd": h.work}, "invalid_param")
 	if e := p.refused("create_session", obj{"model_id": "default", "cwd": h.work, "template": "review-bot"}, "invalid_param"); !strings.Contains(fmt.Sprint(e["message"]), "template") {
@@ -396,7 +396,9 @@ func TestAForeignListenerIsLeftAlone(t *testing.T) {
 	}
 	h.url = "http://" + freeAddress(t)
 	h.env = []string{"HARNESS_ACP_BRIDGE_AUTOSTART=false"}
-	h.start("", nil).refused("ping", obj{}, "autostart_disabled")
+	p := h.start("", nil)
+	p.refused("ping", obj{}, "autostart_disabled")
+	p.refused("create_session", obj{"model_id": "default"}, "invalid_param") // case 2: nobody was asked
 	fakehost.WaitNoSurvivors(t, h.caseID, settle, "harness mcp")
 	if found, err := filepath.Glob(filepath.Join(h.clients, "server*")); err != nil || len(found) > 0 {
 		t.Errorf("%v %v", found, err)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -232,10 +233,35 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// catalogue checks the tools and what is said of their effects.
+func (p *proxy) catalogue() {
+	p.t.Helper()
+	list, err := p.session.ListTools(p.t.Context(), nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+		a := tool.Annotations
+		reads := slices.Contains([]string{"ping", "search_template", "auth_status", "message_status", "wait"}, tool.Name)
+		if a == nil || a.ReadOnlyHint != reads || tool.InputSchema == nil || tool.OutputSchema == nil {
+			p.t.Errorf("%s: %+v", tool.Name, a)
+		}
+		if template := strings.HasSuffix(tool.Name, "_template"); template && (a.OpenWorldHint == nil || *a.OpenWorldHint || !reads && (a.DestructiveHint == nil || *a.DestructiveHint)) {
+			p.t.Errorf("%s: %+v", tool.Name, a)
+		}
+	}
+	if got := strings.Join(names, " "); got != "ping search_template create_template create_session close_session authenticate auth_status set_session_options send_message cancel_message message_status answer_question wait" {
+		p.t.Errorf("%s", got)
+	}
+}
+
 // Cases 1, 5, 16: a Host, the proxy, a server that it starts, and an agent.
 func TestAHostGetsAnAnswerFromAHeadlessAgentThroughAServerThatStartsItself(t *testing.T) {
 	h := newHeadless(t)
 	p := h.start("", nil)
+	p.catalogue()
 	pong := p.must("ping", obj{})
 	if pong["protocol_version"] != 4.0 || pong["sessions"] != 0.0 || pong["status"] != "ok" {
 		t.Errorf("%v", pong)
