@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -140,6 +141,37 @@ func TestTheEndOfAProxyLeavesTheMessageAndTheServer(t *testing.T) {
 			t.Errorf("%v", st)
 		}
 		next.must("cancel_message", obj{"session_id": s, "message_id": id})
+	}
+
+	// One whose person is being asked: nobody answered, so the next Host answers.
+	asked := make(chan struct{})
+	p = h.start("2025-11-25", func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	go func() {
+		_, _, _ = p.try(context.WithoutCancel(t.Context()), "send_message", obj{"session_id": s, "text": "PERM"})
+	}()
+	select {
+	case <-asked:
+	case <-time.After(settle):
+		t.Fatal("nobody was asked")
+	}
+	id := p.running2(s)
+	if err := p.Stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	p.WaitExit(settle)
+	next := h.start("", nil)
+	st := next.must("wait", obj{"session_id": s, "message_id": id})
+	questions, _ := st["questions"].([]any)
+	if st["state"] != "waiting_input" || len(questions) != 1 {
+		t.Fatalf("%v", st)
+	}
+	next.must("answer_question", obj{"session_id": s, "message_id": id, "request_id": questions[0].(obj)["request_id"], "option_id": "allow_once"})
+	if st := next.must("wait", obj{"session_id": s, "message_id": id}); text(st) != "[allowed:allow_once]" || st["state"] != "completed" {
+		t.Errorf("%v", st)
 	}
 }
 
