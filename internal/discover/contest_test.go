@@ -65,3 +65,20 @@ func TestATerminalIsNotCalledAbsentWhileAServerCannotBeAsked(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestACopyOfAnAgentOnItsWayToAnotherProgramIsNoSecondAgent(t *testing.T) {
+	agent := procinfo.Process{Name: "claude", Args: []string{"claude", "--resume", "x"}}
+	for name, c := range map[string]struct {
+		child procinfo.Process
+		want  bool
+	}{
+		"a copy":                   {procinfo.Process{Name: "claude", Args: []string{"claude", "--resume", "x"}}, true},
+		"an agent of its own":      {procinfo.Process{Name: "claude", Args: []string{"claude", "-p", "y"}}, false},
+		"another program":          {procinfo.Process{Name: "sh", Args: []string{"sh", "-c", "ls"}}, false},
+		"one between two programs": {procinfo.Process{Name: "claude"}, false},
+	} {
+		if got := forked(c.child, agent); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

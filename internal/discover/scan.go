@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -170,6 +171,9 @@ func (s *Scanner) agentsIn(table *procinfo.Table, p tmux.Pane) []Terminal {
 	}
 	var found []Terminal
 	for _, proc := range append([]procinfo.Process{root}, table.Descendants(p.PID)...) {
+		if parent, ok := table.Get(proc.PPID); ok && forked(proc, parent) {
+			continue
+		}
 		for _, a := range s.adapters {
 			if len(proc.Args) == 0 || !a.Match(proc) {
 				continue
@@ -194,6 +198,12 @@ func (s *Scanner) agentsIn(table *procinfo.Table, p tmux.Pane) []Terminal {
 		}
 	}
 	return found
+}
+
+// forked reports whether a process is a copy of its parent on the way to its own exec, as
+// an agent's is for an instant whenever it starts a program.
+func forked(p, parent procinfo.Process) bool {
+	return p.Name == parent.Name && len(p.Args) > 0 && slices.Equal(p.Args, parent.Args)
 }
 
 // contestProcesses makes a process that seems to run in two panes ambiguous in both: a

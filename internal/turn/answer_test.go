@@ -184,6 +184,35 @@ func TestAPromptIsHeldBackWhileItIsDecidedAndToldAfterwards(t *testing.T) { // s
 	}
 }
 
+// The monitor may see the next step before the call that answered the last one returns.
+func TestTheStepAfterAnAnsweredOneIsLeftToTheAnswersResult(t *testing.T) { // spec case 50
+	step := func(id string) turn.Observation {
+		return turn.Observation{Kind: turn.ObsPrompt, Source: "screen", Prompt: &turn.Prompt{Kind: turn.PromptQuestion, Fingerprint: id, Title: id, Step: &turn.QuestionStep{ID: id, Kind: turn.StepSingle}}}
+	}
+	first := turn.Observe(accepted(t), step("1"), t0)
+	if len(first.Notices) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	p, err := turn.ReserveAnswer(first.Turn, turn.Answer{Fingerprint: "1", Step: "1", By: "controller", Call: "call-1"}, t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := turn.SettleAnswer(p.Turn, turn.AnswerSent, "", t0).Turn
+	soon := turn.Observe(sent, step("2"), t0.Add(time.Second))
+	if len(soon.Notices) != 0 || !soon.Turn.Untold() {
+		t.Errorf("told beside the result: %+v", soon)
+	}
+	if shown := turn.ShowPrompt(soon.Turn, step("2"), t0.Add(2*time.Second)); len(shown.Notices) != 0 || shown.Turn.Untold() {
+		t.Errorf("the result did not tell it: %+v", shown)
+	}
+	if late := turn.Recover(soon.Turn, t0.Add(time.Minute)); len(late.Notices) != 1 {
+		t.Errorf("what no result showed is told by nobody: %+v", late)
+	}
+	if late := turn.Observe(sent, step("2"), t0.Add(time.Minute)); len(late.Notices) != 1 {
+		t.Errorf("a step that comes late is told by nobody: %+v", late)
+	}
+}
+
 // Whatever the order of answers and evidence: between two sightings of its absence a prompt
 // is reserved at most once after which a key was possible, and what the Host hears of it
 // has an id of its own.

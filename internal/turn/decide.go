@@ -192,10 +192,18 @@ func (p *Plan) prompt(o Observation, now time.Time) {
 		p.observe(o, "", now)
 		return
 	}
+	if a := p.Turn.Answer; a.open() && a.Step != "" && o.Prompt.Step != nil && now.Sub(a.At) < nextStepGap {
+		p.observe(o, "", now) // the answer's own result shows the next step; if it does not, a sweep tells it
+		return
+	}
 	id := p.message("prompt", o.Prompt.Fingerprint)
 	p.observe(o, id, now)
 	p.Notices = append(p.Notices, promptNotice(p.Turn, id))
 }
+
+// nextStepGap is how long after a step of a questionnaire was answered the step that is
+// seen then is left to that answer's result.
+const nextStepGap = 10 * time.Second
 
 // QuestionKinds are the kinds of notices that speak of an open prompt.
 var QuestionKinds = []string{"approval", "interaction"}
