@@ -93,6 +93,9 @@ func (a *Adapter) connectAndRead(ctx context.Context, socket, thread string, out
 			return
 		}
 		put(serverEvent{msg: m})
+		if p := (params{}); m.Method == known.NStatusChanged && json.Unmarshal(m.Params, &p) == nil && p.ThreadID == thread {
+			tried = time.Time{} // it may have its first turn now, or ask something
+		}
 	}
 }
 
