@@ -198,6 +198,10 @@ func TestTheStepAfterAnAnsweredOneIsLeftToTheAnswersResult(t *testing.T) { // sp
 		t.Fatal(err)
 	}
 	sent := turn.SettleAnswer(p.Turn, turn.AnswerSent, "", t0).Turn
+	taken := turn.TakeAnswer(sent, "1", t0).Turn // as the call sees it first
+	if soon := turn.Observe(taken, step("2"), t0.Add(time.Second)); len(soon.Notices) != 0 || !soon.Turn.Untold() {
+		t.Errorf("told beside the result: %+v", soon)
+	}
 	soon := turn.Observe(sent, step("2"), t0.Add(time.Second))
 	if len(soon.Notices) != 0 || !soon.Turn.Untold() {
 		t.Errorf("told beside the result: %+v", soon)

@@ -192,7 +192,7 @@ func (p *Plan) prompt(o Observation, now time.Time) {
 		p.observe(o, "", now)
 		return
 	}
-	if a := p.Turn.Answer; a.open() && a.Step != "" && o.Prompt.Step != nil && now.Sub(a.At) < nextStepGap {
+	if a := p.Turn.Answer; a != nil && a.State == AnswerSent && a.Step != "" && o.Prompt.Step != nil && now.Sub(a.At) < nextStepGap {
 		p.observe(o, "", now) // the answer's own result shows the next step; if it does not, a sweep tells it
 		return
 	}
