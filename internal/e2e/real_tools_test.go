@@ -94,7 +94,15 @@ func realModelChosen(r *real) {
 			Efforts []string `json:"reasoning_efforts"`
 		} `json:"models"`
 	}
-	r.use("model_options", nil, &options)
+	// The walk through the picker has seven seconds. On a machine that others use it may run
+	// out, says so, and leaves the terminal at rest: a Host looks and asks again.
+	for range 3 {
+		r.use("model_options", nil, &options)
+		if options.Status == "observed" {
+			break
+		}
+		r.idle()
+	}
 	if options.Status != "observed" || options.Effective == nil {
 		r.t.Fatalf("%s\nscreen:\n%s", dump(options), r.screen())
 	}
