@@ -7,12 +7,13 @@ import "time"
 // agent asks follows an event of its own (the call of a tool, a word in its status file, a
 // request of its server), and such an event has the screen looked at several times at once.
 const (
-	lookSoon  = 50 * time.Millisecond // the first look after such an event; the next ones come at doubling distances
-	lookMin   = time.Second           // after other news, and while a request is not accepted yet
-	lookOpen  = 10 * time.Second      // at most, while a prompt is open
-	lookMax   = time.Minute           // at most, when nothing has changed for a while
-	soonMost  = 8                     // looks closer than lookMin that an agent may cause at once
-	soonAgain = time.Second           // until it may cause one more
+	lookSoon  = 50 * time.Millisecond  // the first look after such an event; the next ones come at doubling distances
+	lookClose = 250 * time.Millisecond // the widest distance of close looks: Codex paints some questions a second after their event
+	lookMin   = time.Second            // after other news, and while a request is not accepted yet
+	lookOpen  = 10 * time.Second       // at most, while a prompt is open
+	lookMax   = time.Minute            // at most, when nothing has changed for a while
+	soonMost  = 8                      // looks closer than lookMin that an agent may cause at once
+	soonAgain = time.Second            // until it may cause one more
 )
 
 // pace says when the screen is looked at next. It is values only: it has no clock.
@@ -57,6 +58,8 @@ func (p *pace) looked(now time.Time, watchful, open bool) {
 	switch {
 	case watchful:
 		p.gap = lookMin
+	case p.gap < lookMin:
+		p.gap = min(2*p.gap, lookClose)
 	default:
 		p.gap = min(2*p.gap, most)
 	}

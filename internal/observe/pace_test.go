@@ -13,7 +13,7 @@ import (
 func accepted(s *observe.Spec) { s.Accepted = true }
 
 // What an agent asks follows an event of its own: the screen is looked at at once, and
-// again at doubling distances.
+// again, at distances that double until they are a quarter of a second.
 func TestAnEventThatMayBeAQuestionHasTheScreenLookedAtAtOnce(t *testing.T) {
 	for name, event := range map[string]turn.Observation{
 		"the call of a tool": {Kind: turn.ObsActivity, Source: "rollout", Code: agent.CodeMayAsk},
@@ -21,7 +21,8 @@ func TestAnEventThatMayBeAQuestionHasTheScreenLookedAtAtOnce(t *testing.T) {
 	} {
 		for delay, limit := range map[time.Duration]time.Duration{
 			0: 60 * time.Millisecond, 90 * time.Millisecond: 160 * time.Millisecond, 400 * time.Millisecond: 760 * time.Millisecond,
-			3 * time.Second: 7 * time.Second, // a question that a running tool asks
+			900 * time.Millisecond: 1150 * time.Millisecond, // an agent that paints its question slowly
+			3 * time.Second:        7 * time.Second,         // a question that a running tool asks
 		} {
 			t.Run(name+" "+delay.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
