@@ -54,6 +54,9 @@ func play(role string) error {
 	case role == "bridge":
 		return playBridge(ctx)
 	case os.Getenv("AKK_WORKER") == "akk-monitor":
+		if path, ok := strings.CutPrefix(role, holdRole); ok {
+			heldBack(path)
+		}
 		return wire.ServeMonitor(ctx, watch, o)
 	case role == "sick-callback":
 		serveSick()
@@ -61,6 +64,18 @@ func play(role string) error {
 	default:
 		return wire.ServeCallback(ctx, prepare, o)
 	}
+}
+
+// holdRole and a path: a monitor that finds the file there says so and does not start until
+// it is gone.
+const holdRole = "hold:"
+
+func heldBack(path string) {
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	os.WriteFile(path+".waiting", nil, 0o600)
+	eventually(func() bool { _, err := os.Stat(path); return err != nil })
 }
 
 // watch does what the spec's title says.
@@ -84,6 +99,15 @@ func watch(ctx context.Context, spec wire.MonitorSpec, feed *wire.Feed) error {
 		}
 		detail := fmt.Sprintf("accepted=%v prompt=%s offset=%d", spec.Accepted, spec.OpenPrompt, spec.Anchor.Log.Offset)
 		return feed.Emit(turn.Observation{Kind: turn.ObsCompleted, Detail: detail})
+	case "answered": // the file is the one of holdRole: the next monitor starts late
+		if spec.OpenPrompt == "" {
+			feed.Emit(turn.Observation{Kind: turn.ObsAccepted})
+			feed.Emit(turn.Observation{Kind: turn.ObsPrompt, Prompt: &turn.Prompt{Fingerprint: "A"}})
+			eventually(func() bool { return feed.Acknowledged() == 2 })
+			os.WriteFile(file, nil, 0o600)
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return feed.Emit(turn.Observation{Kind: turn.ObsCompleted, Detail: spec.OpenPrompt + " was answered: " + <-feed.Answered()})
 	case "complete":
 		for i := range 5 {
 			feed.Emit(turn.Observation{Kind: turn.ObsActivity, Detail: fmt.Sprint(i)})

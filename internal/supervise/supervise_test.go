@@ -108,6 +108,31 @@ func TestTheMonitorHearsOfEnter(t *testing.T) {
 	}
 }
 
+// The answer would else be lost on the monitor, which would take the same question for one
+// that was told.
+func TestAMonitorHearsOfAnAnswerThatWasGivenWhileItStarted(t *testing.T) {
+	k, hold := newSink(), filepath.Join(t.TempDir(), "hold")
+	s := start(t, holdRole+hold, k)
+	if err := s.Watch(t.Context(), spec("turn-1", "answered "+hold)); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { _, err := os.Stat(hold + ".waiting"); return err == nil }) {
+		t.Fatalf("no second monitor starts; the sink has %+v", k.of("turn-1"))
+	}
+	if err := s.Answered(t.Context(), "turn-1", "A"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return len(k.of("turn-1")) == 3 }) || k.of("turn-1")[2].Detail != "A was answered: A" {
+		t.Errorf("the sink has %+v", k.of("turn-1"))
+	}
+	if err := s.Answered(t.Context(), "turn-2", "A"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a turn that nobody watches: %v", err)
+	}
+}
+
 // Case H4 a: a frozen monitor is found and replaced, and nobody else waits for it.
 func TestAFrozenMonitorIsFoundWithinTenSecondsWhileOthersWork(t *testing.T) {
 	k := newSink()

@@ -169,7 +169,7 @@ type WatchFunc func(ctx context.Context, spec MonitorSpec, feed *Feed) error
 // ServeMonitor is the whole main of akk-monitor: it returns when the Bridge said so or is
 // gone. run is called at most once.
 func ServeMonitor(ctx context.Context, run WatchFunc, o ServeOptions) error {
-	m := &monitorServer{server: newServer(ctx, kindMonitor, monitorv1.MonitorService_ServiceDesc.ServiceName, o), run: run}
+	m := &monitorServer{server: newServer(ctx, kindMonitor, monitorv1.MonitorService_ServiceDesc.ServiceName, o), run: run, opened: make(chan struct{})}
 	return m.serve(func(s *grpc.Server) { monitorv1.RegisterMonitorServiceServer(s, m) })
 }
 
@@ -180,6 +180,7 @@ type monitorServer struct {
 
 	feedMu sync.Mutex
 	feed   *Feed
+	opened chan struct{} // closed when feed is set
 }
 
 func (m *monitorServer) Configure(_ context.Context, r *monitorv1.ConfigureRequest) (*monitorv1.ConfigureResponse, error) {
@@ -223,6 +224,7 @@ func (m *monitorServer) open(ctx context.Context) (*Feed, error) {
 		return nil, status.Error(codes.Aborted, "this monitor has a watch already")
 	}
 	m.feed = newFeed(ctx)
+	close(m.opened)
 	return m.feed, nil
 }
 
@@ -267,16 +269,16 @@ func (m *monitorServer) finish(f *Feed, stream grpc.ServerStreamingServer[monito
 	return status.Error(codes.Internal, clip(err.Error(), maxTailShown))
 }
 
-func (m *monitorServer) Acknowledge(_ context.Context, r *monitorv1.AcknowledgeRequest) (*monitorv1.AcknowledgeResponse, error) {
-	f, err := m.current()
+func (m *monitorServer) Acknowledge(ctx context.Context, r *monitorv1.AcknowledgeRequest) (*monitorv1.AcknowledgeResponse, error) {
+	f, err := m.current(ctx)
 	if err == nil {
 		err = f.acknowledge(r.GetNumber())
 	}
 	return &monitorv1.AcknowledgeResponse{}, err
 }
 
-func (m *monitorServer) MarkEntered(_ context.Context, r *monitorv1.MarkEnteredRequest) (*monitorv1.MarkEnteredResponse, error) {
-	f, err := m.current()
+func (m *monitorServer) MarkEntered(ctx context.Context, r *monitorv1.MarkEnteredRequest) (*monitorv1.MarkEnteredResponse, error) {
+	f, err := m.current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -290,8 +292,8 @@ func (m *monitorServer) MarkEntered(_ context.Context, r *monitorv1.MarkEnteredR
 	return &monitorv1.MarkEnteredResponse{}, nil
 }
 
-func (m *monitorServer) MarkAnswered(_ context.Context, r *monitorv1.MarkAnsweredRequest) (*monitorv1.MarkAnsweredResponse, error) {
-	f, err := m.current()
+func (m *monitorServer) MarkAnswered(ctx context.Context, r *monitorv1.MarkAnsweredRequest) (*monitorv1.MarkAnsweredResponse, error) {
+	f, err := m.current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -302,11 +304,15 @@ func (m *monitorServer) MarkAnswered(_ context.Context, r *monitorv1.MarkAnswere
 	return &monitorv1.MarkAnsweredResponse{}, nil
 }
 
-func (m *monitorServer) current() (*Feed, error) {
-	m.feedMu.Lock()
-	defer m.feedMu.Unlock()
-	if m.feed == nil {
+// current is the watch. A Bridge that has asked for it may say more before the request for
+// the watch is served: such a call waits, within its own deadline.
+func (m *monitorServer) current(ctx context.Context) (*Feed, error) {
+	select {
+	case <-m.opened:
+	case <-ctx.Done():
 		return nil, status.Error(codes.Aborted, "this monitor has no watch")
 	}
+	m.feedMu.Lock()
+	defer m.feedMu.Unlock()
 	return m.feed, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/turn"
+	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
 )
 
@@ -25,6 +26,30 @@ func (r *rig) accepted() turn.Turn {
 		r.t.Fatalf("%+v %v", res.Turn, err)
 	}
 	return res.Turn
+}
+
+// A Bridge of another Profile may be asked to act on what a dead one left; it cannot call
+// back for it.
+func TestATakenOverTurnOfAnotherProfileKeepsItsAnswerForThatProfile(t *testing.T) { // C05
+	r := newRig(t)
+	id := r.accepted().ID
+	b, _ := r.bridge("bridge-b", "session-a", r.agent.rec.Server.Socket())
+	c := b.Config
+	c.Route.ProfileID = "q"
+	other := dispatch.New(c)
+	if _, err := other.Renew(t.Context(), dispatch.RenewInput{CallID: "c1", TurnID: id}); err == nil || r.only().Owner != "bridge-b" {
+		t.Fatalf("a Turn that runs was renewed, or left where it was: %v, %s", err, r.only().Owner)
+	}
+	if err := other.Observe(t.Context(), id, turn.Observation{Kind: turn.ObsCompleted, NativeTurnID: "n", Source: "rollout", Text: "for profile p"}); err != nil {
+		t.Fatal(err)
+	}
+	r.update(func(tx *store.Tx) error {
+		rows, err := outboxsql.OpenOf(tx, "bridge-a", outbox.Route{ProfileID: "p", SessionDigest: "session-a"}, "", 10)
+		if len(rows) != 1 {
+			t.Errorf("%d callbacks wait for the Profile's own Bridge", len(rows))
+		}
+		return err
+	})
 }
 
 // A Bridge of another controller session finishes what a dead one left, so that the
