@@ -27,7 +27,7 @@ const (
 var floors = [][]string{
 	{"internal/fault", "internal/ids", "internal/clock", "internal/strictjson", "internal/redact", "internal/lifecycle", "internal/version", "internal/pattern", "internal/crashpoint", "schemas", "examples/host-profiles"},
 	{"internal/turn", "internal/outbox", "internal/profile", "internal/watch", "internal/native", "internal/policy", "internal/offer", "internal/ledger", "internal/ledger/overview", "internal/harness", "internal/harness/config"},
-	{"internal/store", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql", "internal/harness/harnesssql"},
+	{"internal/store", "internal/store/table", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql", "internal/harness/harnesssql"},
 	{"internal/procinfo", "internal/tmux", "internal/agent", "internal/agent/logend", "internal/agent/codex", "internal/agent/codex/known", "internal/agent/codex/rollout", "internal/agent/codex/screen", "internal/agent/codex/appserver", "internal/agent/codex/panel", "internal/agent/claude/panel", "internal/agent/claude", "internal/agent/claude/known", "internal/agent/claude/screen", "internal/agent/claude/transcript", "internal/proc", "internal/observe", "internal/callbackexec", "internal/discover", "internal/keyboard", "internal/harness/acp", "internal/harness/quirks", "internal/harness/launch", "internal/harness/client", "internal/harness/logkeeper"},
 	{"proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1", "proto/akk/control/v1", "internal/wire", "internal/supervise", "internal/control"},
 	{"internal/turn/dispatch", "internal/outbox/delivery", "internal/reconcile", "internal/retention", "internal/doctor", "internal/pane", "internal/watch/watcher", "internal/native/threads", "internal/native/panels", "internal/ledger/coord", "internal/ledger/skillfind", "internal/harness/sessions", "internal/harness/autostart"},
@@ -37,7 +37,7 @@ var floors = [][]string{
 
 // allowed names the only places that may import a library.
 var allowed = map[string][]string{
-	"database/sql":                            {"internal/store", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql", "internal/harness/harnesssql"},
+	"database/sql":                            {"internal/store", "internal/store/table", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql", "internal/harness/harnesssql"},
 	"modernc.org/sqlite":                      {"internal/store"},
 	"github.com/modelcontextprotocol/go-sdk/": {"internal/toolkit", "internal/mcpserver", "examples/host"},
 	"github.com/hashicorp/go-plugin":          {"internal/wire", "internal/supervise"},

@@ -60,7 +60,7 @@ func TestASecondPromptIsRefusedWhileOneIsOpen(t *testing.T) {
 		_, err := r.prompt("msg-2", "hello")
 		equal(t, "code", fault.CodeOf(err), acp.Busy)
 		// A03: nor is the session loaded under the open prompt.
-		_, err = r.conn.LoadSession(r.t.Context(), r.sid, acp.SessionParams{CWD: "/work"})
+		_, err = r.conn.LoadSession(r.t.Context(), r.sid, acp.SessionParams{CWD: "/proj"})
 		equal(t, "code of load", fault.CodeOf(err), acp.Busy)
 		res, err := r.wait(turn)
 		equal(t, "first", fmt.Sprint(res.StopReason, err), "end_turn<nil>")
@@ -223,7 +223,7 @@ func TestTheEndOfTheAgentSettlesEveryTurn(t *testing.T) {
 func TestErrorsKeepTheirCode(t *testing.T) {
 	inBubble(t, "--auth-required", acp.Options{}, func(r *rig) {
 		_, _ = r.conn.Initialize(r.t.Context(), acp.Info{Name: "test"}, acp.ClientCaps{})
-		_, err := r.conn.NewSession(r.t.Context(), acp.SessionParams{CWD: "/work"})
+		_, err := r.conn.NewSession(r.t.Context(), acp.SessionParams{CWD: "/proj"})
 		equal(t, "before the login", fault.CodeOf(err), acp.AuthRequired)
 		if err := r.conn.Authenticate(r.t.Context(), "fake-login", nil); err != nil {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestACallThatIsNotAnsweredEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		_, err := r.conn.NewSession(ctx, acp.SessionParams{CWD: "/work"})
+		_, err := r.conn.NewSession(ctx, acp.SessionParams{CWD: "/proj"})
 		equal(t, "code", fault.CodeOf(err), fault.Timeout)
 		equal(t, "after", time.Since(began), time.Minute)
 		equal(t, "late answer", await[*acp.Odd](r, 0).Kind, acp.OddLateAnswer)
@@ -261,7 +261,7 @@ func TestACallThatIsNotAnsweredEndsWithItsContext(t *testing.T) {
 func TestALoadedSessionsHistoryIsMarked(t *testing.T) {
 	inBubble(t, "--replay=3", acp.Options{}, func(r *rig) {
 		_, _ = r.conn.Initialize(r.t.Context(), acp.Info{Name: "test"}, acp.ClientCaps{})
-		s, err := r.conn.LoadSession(r.t.Context(), "old-session", acp.SessionParams{CWD: "/work"})
+		s, err := r.conn.LoadSession(r.t.Context(), "old-session", acp.SessionParams{CWD: "/proj"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestOlderModesAndModelsAreRead(t *testing.T) {
 		if err != nil || in.Agent.Name == "" {
 			t.Fatal(err)
 		}
-		s, err := r.conn.NewSession(r.t.Context(), acp.SessionParams{CWD: "/work"})
+		s, err := r.conn.NewSession(r.t.Context(), acp.SessionParams{CWD: "/proj"})
 		if err != nil || s.Config != nil || s.Modes == nil || s.Models.Current != "fake-1" {
 			t.Fatalf("%+v %v", s, err)
 		}

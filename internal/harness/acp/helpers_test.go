@@ -143,7 +143,7 @@ func (r *rig) open(caps acp.ClientCaps) {
 	if _, err := r.conn.Initialize(r.t.Context(), acp.Info{Name: "test", Version: "0"}, caps); err != nil {
 		r.t.Fatal(err)
 	}
-	s, err := r.conn.NewSession(r.t.Context(), acp.SessionParams{CWD: "/work"})
+	s, err := r.conn.NewSession(r.t.Context(), acp.SessionParams{CWD: "/proj"})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -251,7 +251,7 @@ func TestWhatWasNotAdvertisedIsRefusedAtOnce(t *testing.T) {
 func TestFilesAreServedWhenThatWasAdvertised(t *testing.T) {
 	inBubble(t, "", acp.Options{}, func(r *rig) {
 		r.open(acp.ClientCaps{ReadFile: true, WriteFile: true, Terminal: true})
-		turn := r.start("msg-1", "FSREAD /work/a.go; FSWRITE")
+		turn := r.start("msg-1", "FSREAD /proj/a.go; FSWRITE")
 		read := await[*acp.Request](r, 0)
 		equal(r.t, "kind", read.Kind, acp.KindFile)
 		if _, err := r.conn.Reply(read.Ref, acp.Result(json.RawMessage(`{"content":"package a"}`))); err != nil {

@@ -20,7 +20,7 @@ func TestToolCallsAreMerged(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s|%s|%s|%s|%s|%q", tool.ID, tool.Title, tool.Kind, tool.Status, tool.RawInput, tool.Output))
 		}
 		equalLists(r.t, "tools", got, []string{`call-1|ls|execute|completed|{"command":"ls"}|"a.go\n"`, `call-unseen|seen late||failed||""`})
-		equal(r.t, "location", fmt.Sprint(s.Tools[1].Locations), "[{/work/a.go 3}]")
+		equal(r.t, "location", fmt.Sprint(s.Tools[1].Locations), "[{/proj/a.go 3}]")
 		equal(r.t, "text", s.Text, "tools done")
 		equal(r.t, "thought", s.Thought, "hm")
 		equal(r.t, "plan", fmt.Sprint(s.Plan), "[{first high in_progress} {second low pending}]")

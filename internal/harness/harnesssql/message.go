@@ -6,37 +6,38 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
-var messages = table[harness.Message]{"harness_message",
+var messages = table.New("harness_message", []string{"id"},
 	[]string{"id", "session_id", "state", "key_hash", "text_hash", "text_bytes", "stop_reason", "outcome", "cancel_reason", "cancelled_by", "problem", "errors",
 		"unsupported", "rejected", "orphaned", "result", "created_at", "started_at", "finished_at"},
 	func(m *harness.Message) []any {
-		return []any{&m.ID, &m.SessionID, &m.State, &m.KeyHash, &m.TextHash, &m.TextBytes, &m.StopReason, &m.Outcome, &m.CancelReason, &m.CancelledBy, pack(&m.Problem),
-			pack(&m.Errors), pack(&m.Unsupported), pack(&m.Rejected), &m.Orphaned, pack(&m.Result), when{&m.CreatedAt}, when{&m.StartedAt}, when{&m.FinishedAt}}
-	}}
+		return []any{&m.ID, &m.SessionID, &m.State, &m.KeyHash, &m.TextHash, &m.TextBytes, &m.StopReason, &m.Outcome, &m.CancelReason, &m.CancelledBy, table.Pack(&m.Problem),
+			table.Pack(&m.Errors), table.Pack(&m.Unsupported), table.Pack(&m.Rejected), &m.Orphaned, table.Pack(&m.Result), when{&m.CreatedAt}, when{&m.StartedAt}, when{&m.FinishedAt}}
+	})
 
 // Message reads a message of a session.
 func Message(tx *store.Tx, session, id string) (harness.Message, bool, error) {
-	return messages.first(tx, "WHERE session_id = ? AND id = ?", session, id)
+	return messages.First(tx, "WHERE session_id = ? AND id = ?", session, id)
 }
 
 // MessageByKey finds the message that an idempotency key of a session belongs to.
 func MessageByKey(tx *store.Tx, session, keyHash string) (harness.Message, bool, error) {
-	return messages.first(tx, "WHERE session_id = ? AND key_hash = ?", session, keyHash)
+	return messages.First(tx, "WHERE session_id = ? AND key_hash = ?", session, keyHash)
 }
 
 // UnfinishedMessages lists the messages of a session that are not terminal: at most one,
 // by the index.
 func UnfinishedMessages(tx *store.Tx, session string) ([]harness.Message, error) {
-	return messages.list(tx, "WHERE session_id = ? AND state IN ('queued', 'running', 'waiting_input')", session)
+	return messages.List(tx, "WHERE session_id = ? AND state IN ('queued', 'running', 'waiting_input')", session)
 }
 
 // AddMessage stores a new message.
-func AddMessage(tx *store.Tx, m harness.Message) error { return messages.insert(tx, m) }
+func AddMessage(tx *store.Tx, m harness.Message) error { return messages.Insert(tx, m) }
 
 // SaveMessage replaces a message.
-func SaveMessage(tx *store.Tx, m harness.Message) error { return messages.update(tx, m) }
+func SaveMessage(tx *store.Tx, m harness.Message) error { return saved(messages.Update(tx, m)) }
 
 // AddQuestion remembers that a question was asked. What it says is not stored: it may show
 // file contents, and nothing can answer it after a restart.
@@ -114,7 +115,7 @@ func Templates(tx *store.Tx) ([]harness.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(t *harness.Template) []any { return []any{pack(t)} })
+	return table.Collect(rows, func(t *harness.Template) []any { return []any{table.Pack(t)} })
 }
 
 // DropTemplate removes a template and reports whether there was one.
@@ -133,7 +134,7 @@ func AuthAttempts(tx *store.Tx, target string, since time.Time) ([]time.Time, er
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(t *time.Time) []any { return []any{when{t}} })
+	return table.Collect(rows, func(t *time.Time) []any { return []any{when{t}} })
 }
 
 // AddAuthAttempt records an attempt now and forgets those before a time, which no limit

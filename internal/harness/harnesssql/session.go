@@ -3,36 +3,37 @@ package harnesssql
 import (
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
-var sessions = table[harness.Session]{"harness_session",
+var sessions = table.New("harness_session", []string{"id"},
 	[]string{"id", "state", "launch", "withheld_env", "model_id", "model_name", "thinking", "permission_mode", "agent_name", "agent_version", "agent_session_id",
 		"can_resume", "problem", "questions", "messages", "seq", "created_at", "updated_at", "closed_at"},
 	func(s *harness.Session) []any {
-		return []any{&s.ID, &s.State, pack(&s.Launch), pack(&s.WithheldEnv), &s.ModelID, &s.ModelName, &s.Thinking, &s.PermissionMode, &s.AgentName, &s.AgentVersion,
-			&s.AgentSessionID, &s.CanResume, pack(&s.Problem), &s.Questions, &s.Messages, &s.Seq, when{&s.CreatedAt}, when{&s.UpdatedAt}, when{&s.ClosedAt}}
-	}}
+		return []any{&s.ID, &s.State, table.Pack(&s.Launch), table.Pack(&s.WithheldEnv), &s.ModelID, &s.ModelName, &s.Thinking, &s.PermissionMode, &s.AgentName, &s.AgentVersion,
+			&s.AgentSessionID, &s.CanResume, table.Pack(&s.Problem), &s.Questions, &s.Messages, &s.Seq, when{&s.CreatedAt}, when{&s.UpdatedAt}, when{&s.ClosedAt}}
+	})
 
 // Session reads a session.
 func Session(tx *store.Tx, id string) (harness.Session, bool, error) {
-	return sessions.first(tx, "WHERE id = ?", id)
+	return sessions.First(tx, "WHERE id = ?", id)
 }
 
 // Sessions lists the sessions that changed last, at most limit.
 func Sessions(tx *store.Tx, limit int) ([]harness.Session, error) {
-	return sessions.list(tx, "ORDER BY updated_at DESC, id LIMIT ?", limit)
+	return sessions.List(tx, "ORDER BY updated_at DESC, id LIMIT ?", limit)
 }
 
 // LiveSessions lists the sessions whose state claims an agent.
 func LiveSessions(tx *store.Tx) ([]harness.Session, error) {
-	return sessions.list(tx, "WHERE state IN (?, ?, ?) ORDER BY created_at, id", harness.StateStarting, harness.StateAuthRequired, harness.StateReady)
+	return sessions.List(tx, "WHERE state IN (?, ?, ?) ORDER BY created_at, id", harness.StateStarting, harness.StateAuthRequired, harness.StateReady)
 }
 
 // AddSession stores a new session; a known id is fault.AlreadyExists.
-func AddSession(tx *store.Tx, s harness.Session) error { return sessions.insert(tx, s) }
+func AddSession(tx *store.Tx, s harness.Session) error { return sessions.Insert(tx, s) }
 
 // SaveSession replaces a session.
-func SaveSession(tx *store.Tx, s harness.Session) error { return sessions.update(tx, s) }
+func SaveSession(tx *store.Tx, s harness.Session) error { return saved(sessions.Update(tx, s)) }
 
 // DropSession removes a session with all that belongs to it: one that never started.
 func DropSession(tx *store.Tx, id string) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
 // assignmentRow is a record with its claim and reference as flat columns.
@@ -20,15 +21,15 @@ type assignmentRow struct {
 	rank   int
 }
 
-var assignments = table[assignmentRow]{"ledger_assignment", []string{"project_id", "id"},
+var assignments = table.New("ledger_assignment", []string{"project_id", "id"},
 	[]string{"project_id", "id", "work_item_id", "role_id", "root_id", "execution_mode", "status", "agent_kind", "skill_ids", "claimed_by",
 		"claim_id", "claim_acquired_at", "claim_expires_at", "ref_kind", "ref_task_id", "ref_run_id", "ref_session_id", "ref_trace_id", "ref_approvals",
 		"context_snapshot_id", "created_at", "updated_at", "started_at", "completed_at", "demand", "is_open", "rank"},
 	func(a *assignmentRow) []any {
-		return []any{&a.ProjectID, &a.ID, &a.WorkItemID, &a.RoleID, &a.RootID, &a.ExecutionMode, &a.Status, &a.DesiredAgent.Kind, pack(&a.DesiredAgent.SkillIDs), &a.ClaimedBy,
+		return []any{&a.ProjectID, &a.ID, &a.WorkItemID, &a.RoleID, &a.RootID, &a.ExecutionMode, &a.Status, &a.DesiredAgent.Kind, table.Pack(&a.DesiredAgent.SkillIDs), &a.ClaimedBy,
 			&a.claim.ID, when{&a.claim.AcquiredAt}, when{&a.claim.ExpiresAt}, &a.ref.Kind, &a.ref.TaskID, &a.ref.RunID, &a.ref.SessionID, &a.ref.TraceID, &a.ref.PendingApprovals,
 			&a.ContextSnapshotID, when{&a.CreatedAt}, when{&a.UpdatedAt}, when{&a.StartedAt}, when{&a.CompletedAt}, &a.demand, &a.open, &a.rank}
-	}}
+	})
 
 // record puts the flat columns back into the record.
 func (a assignmentRow) record() ledger.Assignment {
@@ -64,7 +65,7 @@ func records(rows []assignmentRow, err error) ([]ledger.Assignment, error) {
 
 // Assignment reads an assignment.
 func Assignment(tx *store.Tx, project, id string) (ledger.Assignment, bool, error) {
-	r, ok, err := assignments.get(tx, project, id)
+	r, ok, err := assignments.Get(tx, project, id)
 	return r.record(), ok, err
 }
 
@@ -81,10 +82,7 @@ func InsertAssignment(tx *store.Tx, a ledger.Assignment, item ledger.WorkItem) e
 	if r.demand, err = demand(tx, a); err != nil {
 		return err
 	}
-	cols := assignments.cols
-	_, err = tx.Exec("INSERT INTO ledger_assignment ("+strings.Join(cols, ", ")+", proofs) VALUES (?"+strings.Repeat(", ?", len(cols)-1)+
-		", (SELECT count(*) FROM ledger_evidence WHERE project_id = ? AND assignment_id = ?))", append(assignments.bind(&r), a.ProjectID, a.ID)...)
-	return err
+	return assignments.InsertDerived(tx, r, "proofs", "SELECT count(*) FROM ledger_evidence WHERE project_id = ? AND assignment_id = ?", a.ProjectID, a.ID)
 }
 
 // UpdateAssignment writes a record that was read in the same transaction. When its
@@ -108,7 +106,7 @@ func ReplaceAssignment(tx *store.Tx, a ledger.Assignment, item ledger.WorkItem) 
 	if r.demand, err = demand(tx, a); err != nil {
 		return err
 	}
-	_, err = assignments.update(tx, r)
+	_, err = assignments.Update(tx, r)
 	return err
 }
 
@@ -120,7 +118,7 @@ func DeleteAssignment(tx *store.Tx, project, id string) (bool, error) {
 			return false, err
 		}
 	}
-	return assignments.delete(tx, project, id)
+	return assignments.Delete(tx, project, id)
 }
 
 // demand finds or makes the number of what a asks of a worker.
@@ -150,7 +148,7 @@ func Assignments(tx *store.Tx, project string, f AssignmentFilter, page Page) ([
 			args = append(args, c[1])
 		}
 	}
-	return records(assignments.list(tx, where+" ORDER BY updated_at DESC, id"+page.sql(), args...))
+	return records(assignments.List(tx, where+" ORDER BY updated_at DESC, id"+page.sql(), args...))
 }
 
 // ByStatus lists the most recent assignments of some statuses, of all items or of open
@@ -162,7 +160,7 @@ func ByStatus(tx *store.Tx, project string, statuses []string, openOnly bool, li
 			if openOnly && open == 0 {
 				continue
 			}
-			got, err := records(assignments.list(tx, "WHERE project_id = ? AND status = ? AND is_open = ? ORDER BY updated_at DESC, id LIMIT ?", project, s, open, limit))
+			got, err := records(assignments.List(tx, "WHERE project_id = ? AND status = ? AND is_open = ? ORDER BY updated_at DESC, id LIMIT ?", project, s, open, limit))
 			if err != nil {
 				return nil, err
 			}
@@ -178,7 +176,7 @@ func Expired(tx *store.Tx, project string, now time.Time, openOnly bool, limit i
 	if openOnly {
 		tail += " AND is_open = 1"
 	}
-	return records(assignments.list(tx, tail+" ORDER BY claim_expires_at LIMIT ?", project, nanos(now), limit))
+	return records(assignments.List(tx, tail+" ORDER BY claim_expires_at LIMIT ?", project, nanos(now), limit))
 }
 
 // CountExpired counts claims that have run out, of all items and of open ones.
@@ -190,7 +188,7 @@ func CountExpired(tx *store.Tx, project string, now time.Time) (all, open int, e
 
 // UnprovedAssignments lists completed assignments of open items that lack evidence.
 func UnprovedAssignments(tx *store.Tx, project string, limit int) ([]ledger.Assignment, error) {
-	return records(assignments.list(tx, `WHERE project_id = ? AND status = 'completed' AND proofs = 0 AND is_open = 1
+	return records(assignments.List(tx, `WHERE project_id = ? AND status = 'completed' AND proofs = 0 AND is_open = 1
 		AND (SELECT loose FROM ledger_item_tally t WHERE t.project_id = ledger_assignment.project_id AND t.work_item_id = ledger_assignment.work_item_id) = 0
 		ORDER BY updated_at DESC, id LIMIT ?`, project, limit))
 }
@@ -213,7 +211,7 @@ func Next(tx *store.Tx, project string, o Offer) ([]ledger.Assignment, error) {
 		number             int64
 		mode, kind, skills string
 	}
-	all, err := collect(rows, func(d *demandRow) []any { return []any{&d.number, &d.mode, &d.kind, &d.skills} })
+	all, err := table.Collect(rows, func(d *demandRow) []any { return []any{&d.number, &d.mode, &d.kind, &d.skills} })
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +238,7 @@ func nextOther(tx *store.Tx, project string, numbers []int64, o Offer) ([]ledger
 	}
 	var out []ledger.Assignment
 	for _, open := range []int{1, 0} {
-		got, err := records(assignments.list(tx, `INDEXED BY ledger_assignment_status WHERE project_id = ? AND status = ? AND is_open = ?
+		got, err := records(assignments.List(tx, `INDEXED BY ledger_assignment_status WHERE project_id = ? AND status = ? AND is_open = ?
 			AND demand IN (SELECT value FROM json_each(?)) ORDER BY updated_at DESC, id`+Page{Limit: o.Limit}.sql(), project, o.Status, open, string(wanted)))
 		if err != nil {
 			return nil, err
@@ -264,7 +262,7 @@ func nextOther(tx *store.Tx, project string, numbers []int64, o Offer) ([]ledger
 func nextQueued(tx *store.Tx, numbers []int64, limit int) ([]ledger.Assignment, error) {
 	var rows []assignmentRow
 	for _, n := range numbers {
-		got, err := assignments.list(tx, "WHERE demand = ? AND status = 'queued' AND is_open = 1 ORDER BY rank, created_at, id"+Page{Limit: limit}.sql(), n)
+		got, err := assignments.List(tx, "WHERE demand = ? AND status = 'queued' AND is_open = 1 ORDER BY rank, created_at, id"+Page{Limit: limit}.sql(), n)
 		if err != nil {
 			return nil, err
 		}

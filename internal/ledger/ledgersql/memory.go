@@ -3,17 +3,18 @@ package ledgersql
 import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
-var memories = table[ledger.MemoryEntry]{"ledger_memory", key,
+var memories = table.New("ledger_memory", key,
 	[]string{"project_id", "id", "title", "body", "trust_label", "source_kind", "source_id", "enabled", "created_at", "updated_at"},
 	func(m *ledger.MemoryEntry) []any {
 		return []any{&m.ProjectID, &m.ID, &m.Title, &m.Body, &m.TrustLabel, &m.SourceKind, &m.SourceID, &m.Enabled, when{&m.CreatedAt}, when{&m.UpdatedAt}}
-	}}
+	})
 
 // Memory reads an accepted entry.
 func Memory(tx *store.Tx, project, id string) (ledger.MemoryEntry, bool, error) {
-	return memories.get(tx, project, id)
+	return memories.Get(tx, project, id)
 }
 
 // Memories lists entries, enabled ones first, then the most recently changed.
@@ -22,15 +23,15 @@ func Memories(tx *store.Tx, project string, disabledToo bool, page Page) ([]ledg
 	if !disabledToo {
 		tail += " AND enabled = 1"
 	}
-	return memories.list(tx, tail+" ORDER BY enabled DESC, updated_at DESC, title, id"+page.sql(), project)
+	return memories.List(tx, tail+" ORDER BY enabled DESC, updated_at DESC, title, id"+page.sql(), project)
 }
 
 // PutMemory inserts or replaces an entry.
-func PutMemory(tx *store.Tx, m ledger.MemoryEntry) error { return memories.put(tx, m) }
+func PutMemory(tx *store.Tx, m ledger.MemoryEntry) error { return memories.Put(tx, m) }
 
 // DeleteMemory removes an entry.
 func DeleteMemory(tx *store.Tx, project, id string) (bool, error) {
-	return memories.delete(tx, project, id)
+	return memories.Delete(tx, project, id)
 }
 
 // CountMemory counts entries.
@@ -39,17 +40,17 @@ func CountMemory(tx *store.Tx, project string) (saved, enabled int, err error) {
 	return saved, enabled, err
 }
 
-var candidates = table[ledger.MemoryCandidate]{"ledger_candidate", key,
+var candidates = table.New("ledger_candidate", key,
 	[]string{"project_id", "id", "title", "body", "suggested_kind", "suggested_trust_label", "suggested_source_kind", "suggested_source_id", "source_refs", "status",
 		"status_reason", "promoted_memory_id", "created_at", "updated_at"},
 	func(c *ledger.MemoryCandidate) []any {
-		return []any{&c.ProjectID, &c.ID, &c.Title, &c.Body, &c.SuggestedKind, &c.SuggestedTrustLabel, &c.SuggestedSourceKind, &c.SuggestedSourceID, pack(&c.SourceRefs),
+		return []any{&c.ProjectID, &c.ID, &c.Title, &c.Body, &c.SuggestedKind, &c.SuggestedTrustLabel, &c.SuggestedSourceKind, &c.SuggestedSourceID, table.Pack(&c.SourceRefs),
 			&c.Status, &c.StatusReason, &c.PromotedMemoryID, when{&c.CreatedAt}, when{&c.UpdatedAt}}
-	}}
+	})
 
 // Candidate reads a memory candidate.
 func Candidate(tx *store.Tx, project, id string) (ledger.MemoryCandidate, bool, error) {
-	return candidates.get(tx, project, id)
+	return candidates.Get(tx, project, id)
 }
 
 // Candidates lists candidates, of one status or of all: pending, promoted, rejected, then
@@ -60,15 +61,15 @@ func Candidates(tx *store.Tx, project, status string, page Page) ([]ledger.Memor
 		tail += " AND status = ?"
 		args = append(args, status)
 	}
-	return candidates.list(tx, tail+" ORDER BY status, updated_at DESC, title, id"+page.sql(), args...)
+	return candidates.List(tx, tail+" ORDER BY status, updated_at DESC, title, id"+page.sql(), args...)
 }
 
 // PutCandidate inserts or replaces a candidate.
-func PutCandidate(tx *store.Tx, c ledger.MemoryCandidate) error { return candidates.put(tx, c) }
+func PutCandidate(tx *store.Tx, c ledger.MemoryCandidate) error { return candidates.Put(tx, c) }
 
 // DeleteCandidate removes a candidate.
 func DeleteCandidate(tx *store.Tx, project, id string) (bool, error) {
-	return candidates.delete(tx, project, id)
+	return candidates.Delete(tx, project, id)
 }
 
 // CountCandidates counts candidates by status.

@@ -1,6 +1,9 @@
 package ledgersql
 
-import "github.com/agent-knock-knock/akk/internal/store"
+import (
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
+)
 
 // Name is a record as a directory shows it.
 type Name struct{ ProjectID, ID, Title string }
@@ -21,5 +24,5 @@ func Names(tx *store.Tx, kind string, page Page) ([]Name, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(n *Name) []any { return []any{&n.ProjectID, &n.ID, &n.Title} })
+	return table.Collect(rows, func(n *Name) []any { return []any{&n.ProjectID, &n.ID, &n.Title} })
 }

@@ -5,13 +5,14 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
-var projects = table[ledger.Project]{"ledger_project", []string{"id"},
+var projects = table.New("ledger_project", []string{"id"},
 	[]string{"id", "name", "description", "default_root_id", "created_at", "updated_at"},
 	func(p *ledger.Project) []any {
 		return []any{&p.ID, &p.Name, &p.Description, &p.DefaultRootID, when{&p.CreatedAt}, when{&p.UpdatedAt}}
-	}}
+	})
 
 type rootRow struct {
 	project string
@@ -19,11 +20,11 @@ type rootRow struct {
 	ledger.Root
 }
 
-var roots = table[rootRow]{"ledger_root", []string{"project_id", "id"},
+var roots = table.New("ledger_root", []string{"project_id", "id"},
 	[]string{"project_id", "id", "place", "path", "kind", "git_remote", "git_branch", "active"},
 	func(r *rootRow) []any {
 		return []any{&r.project, &r.ID, &r.place, &r.Path, &r.Kind, &r.GitRemote, &r.GitBranch, &r.Active}
-	}}
+	})
 
 type sourceRow struct {
 	project string
@@ -31,12 +32,12 @@ type sourceRow struct {
 	ledger.Source
 }
 
-var sources = table[sourceRow]{"ledger_source", []string{"project_id", "id"},
+var sources = table.New("ledger_source", []string{"project_id", "id"},
 	[]string{"project_id", "id", "place", "kind", "title", "locator", "enabled", "format", "scope", "trust_label", "source_category", "metadata", "created_at", "updated_at"},
 	func(s *sourceRow) []any {
 		return []any{&s.project, &s.ID, &s.place, &s.Kind, &s.Title, &s.Locator, &s.Enabled, &s.Format, &s.Scope, &s.TrustLabel, &s.SourceCategory,
-			pack(&s.Metadata), when{&s.CreatedAt}, when{&s.UpdatedAt}}
-	}}
+			table.Pack(&s.Metadata), when{&s.CreatedAt}, when{&s.UpdatedAt}}
+	})
 
 // ProjectExists reports whether there is a project.
 func ProjectExists(tx *store.Tx, id string) (bool, error) {
@@ -54,7 +55,7 @@ func exists(tx *store.Tx, query string, args ...any) (bool, error) {
 
 // Project reads a project with its roots and sources.
 func Project(tx *store.Tx, id string) (ledger.Project, bool, error) {
-	p, ok, err := projects.get(tx, id)
+	p, ok, err := projects.Get(tx, id)
 	if err != nil || !ok {
 		return p, ok, err
 	}
@@ -62,14 +63,14 @@ func Project(tx *store.Tx, id string) (ledger.Project, bool, error) {
 }
 
 func fill(tx *store.Tx, p *ledger.Project) error {
-	rs, err := roots.list(tx, "WHERE project_id = ? ORDER BY place, id", p.ID)
+	rs, err := roots.List(tx, "WHERE project_id = ? ORDER BY place, id", p.ID)
 	if err != nil {
 		return err
 	}
 	for _, r := range rs {
 		p.Roots = append(p.Roots, r.Root)
 	}
-	ss, err := sources.list(tx, "WHERE project_id = ? ORDER BY place, id", p.ID)
+	ss, err := sources.List(tx, "WHERE project_id = ? ORDER BY place, id", p.ID)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func fill(tx *store.Tx, p *ledger.Project) error {
 
 // Projects lists projects, the most recently changed first.
 func Projects(tx *store.Tx, page Page) ([]ledger.Project, error) {
-	ps, err := projects.list(tx, "ORDER BY updated_at DESC, id"+page.sql())
+	ps, err := projects.List(tx, "ORDER BY updated_at DESC, id"+page.sql())
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func Projects(tx *store.Tx, page Page) ([]ledger.Project, error) {
 
 // InsertProject adds a project.
 func InsertProject(tx *store.Tx, p ledger.Project) error {
-	if err := projects.insert(tx, p); err != nil {
+	if err := projects.Insert(tx, p); err != nil {
 		return err
 	}
 	return replaceParts(tx, p)
@@ -103,7 +104,7 @@ func InsertProject(tx *store.Tx, p ledger.Project) error {
 
 // PutProject inserts or replaces a project with its roots and sources.
 func PutProject(tx *store.Tx, p ledger.Project) error {
-	if err := projects.put(tx, p); err != nil {
+	if err := projects.Put(tx, p); err != nil {
 		return err
 	}
 	return replaceParts(tx, p)
@@ -116,12 +117,12 @@ func replaceParts(tx *store.Tx, p ledger.Project) error {
 		}
 	}
 	for i, r := range p.Roots {
-		if err := roots.insert(tx, rootRow{p.ID, i, r}); err != nil {
+		if err := roots.Insert(tx, rootRow{p.ID, i, r}); err != nil {
 			return err
 		}
 	}
 	for i, s := range p.ContextSources {
-		if err := sources.insert(tx, sourceRow{p.ID, i, s}); err != nil {
+		if err := sources.Insert(tx, sourceRow{p.ID, i, s}); err != nil {
 			return err
 		}
 	}
@@ -139,56 +140,56 @@ func DeleteProject(tx *store.Tx, id string) (bool, error) {
 			return false, err
 		}
 	}
-	return projects.delete(tx, id)
+	return projects.Delete(tx, id)
 }
 
-var roles = table[ledger.Role]{"ledger_role", []string{"project_id", "id"},
+var roles = table.New("ledger_role", []string{"project_id", "id"},
 	[]string{"project_id", "id", "name", "description", "instructions", "default_skill_ids", "default_execution_mode"},
 	func(r *ledger.Role) []any {
-		return []any{&r.ProjectID, &r.ID, &r.Name, &r.Description, &r.Instructions, pack(&r.DefaultSkillIDs), &r.DefaultExecutionMode}
-	}}
+		return []any{&r.ProjectID, &r.ID, &r.Name, &r.Description, &r.Instructions, table.Pack(&r.DefaultSkillIDs), &r.DefaultExecutionMode}
+	})
 
 // Role reads a role.
 func Role(tx *store.Tx, project, id string) (ledger.Role, bool, error) {
-	return roles.get(tx, project, id)
+	return roles.Get(tx, project, id)
 }
 
 // Roles lists roles by name.
 func Roles(tx *store.Tx, project string, page Page) ([]ledger.Role, error) {
-	return roles.list(tx, "WHERE project_id = ? ORDER BY name, id"+page.sql(), project)
+	return roles.List(tx, "WHERE project_id = ? ORDER BY name, id"+page.sql(), project)
 }
 
 // PutRole inserts or replaces a role.
-func PutRole(tx *store.Tx, r ledger.Role) error { return roles.put(tx, r) }
+func PutRole(tx *store.Tx, r ledger.Role) error { return roles.Put(tx, r) }
 
 // DeleteRole removes a role. References to it stay.
-func DeleteRole(tx *store.Tx, project, id string) (bool, error) { return roles.delete(tx, project, id) }
+func DeleteRole(tx *store.Tx, project, id string) (bool, error) { return roles.Delete(tx, project, id) }
 
 // CountRoles counts the roles of a project.
 func CountRoles(tx *store.Tx, project string) (n int, err error) {
 	return n, tx.QueryRow("SELECT count(*) FROM ledger_role WHERE project_id = ?", project).Scan(&n)
 }
 
-var skills = table[ledger.Skill]{"ledger_skill", []string{"project_id", "id"},
+var skills = table.New("ledger_skill", []string{"project_id", "id"},
 	[]string{"project_id", "id", "title", "description", "path", "root_id", "format", "suggested_tools", "required_permissions", "enabled", "status",
 		"trust_label", "source_refs", "warnings", "discovered_at", "created_at", "updated_at"},
 	func(s *ledger.Skill) []any {
-		return []any{&s.ProjectID, &s.ID, &s.Title, &s.Description, &s.Path, &s.RootID, &s.Format, pack(&s.SuggestedTools), pack(&s.RequiredPermissions),
-			&s.Enabled, &s.Status, &s.TrustLabel, pack(&s.SourceRefs), pack(&s.Warnings), when{&s.DiscoveredAt}, when{&s.CreatedAt}, when{&s.UpdatedAt}}
-	}}
+		return []any{&s.ProjectID, &s.ID, &s.Title, &s.Description, &s.Path, &s.RootID, &s.Format, table.Pack(&s.SuggestedTools), table.Pack(&s.RequiredPermissions),
+			&s.Enabled, &s.Status, &s.TrustLabel, table.Pack(&s.SourceRefs), table.Pack(&s.Warnings), when{&s.DiscoveredAt}, when{&s.CreatedAt}, when{&s.UpdatedAt}}
+	})
 
 // Skill reads a skill by its normalised id.
 func Skill(tx *store.Tx, project, id string) (ledger.Skill, bool, error) {
-	return skills.get(tx, project, id)
+	return skills.Get(tx, project, id)
 }
 
 // Skills lists skills by id.
 func Skills(tx *store.Tx, project string, page Page) ([]ledger.Skill, error) {
-	return skills.list(tx, "WHERE project_id = ? ORDER BY id"+page.sql(), project)
+	return skills.List(tx, "WHERE project_id = ? ORDER BY id"+page.sql(), project)
 }
 
 // PutSkill inserts or replaces a skill.
-func PutSkill(tx *store.Tx, s ledger.Skill) error { return skills.put(tx, s) }
+func PutSkill(tx *store.Tx, s ledger.Skill) error { return skills.Put(tx, s) }
 
 // AskedSkills lists the normalised skill ids that assignments ask for.
 func AskedSkills(tx *store.Tx, project string) ([]string, error) {
@@ -196,7 +197,7 @@ func AskedSkills(tx *store.Tx, project string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := collect(rows, func(s *string) []any { return []any{s} })
+	sets, err := table.Collect(rows, func(s *string) []any { return []any{s} })
 	if err != nil {
 		return nil, err
 	}

@@ -3,28 +3,29 @@ package ledgersql
 import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
-var proposals = table[ledger.ProposalRecord]{"ledger_proposal", []string{"id"},
+var proposals = table.New("ledger_proposal", []string{"id"},
 	[]string{"id", "project_id", "source", "source_id", "status", "proposal", "result", "created_at", "updated_at", "applied_at"},
 	func(p *ledger.ProposalRecord) []any {
-		return []any{&p.ID, &p.ProjectID, &p.Source, &p.SourceID, &p.Status, pack(&p.Proposal), pack(&p.LatestResult), when{&p.CreatedAt}, when{&p.UpdatedAt}, when{&p.AppliedAt}}
-	}}
+		return []any{&p.ID, &p.ProjectID, &p.Source, &p.SourceID, &p.Status, table.Pack(&p.Proposal), table.Pack(&p.LatestResult), when{&p.CreatedAt}, when{&p.UpdatedAt}, when{&p.AppliedAt}}
+	})
 
 type attemptRow struct {
 	place int
 	ledger.Attempt
 }
 
-var attempts = table[attemptRow]{"ledger_attempt", []string{"proposal_id", "place"},
+var attempts = table.New("ledger_attempt", []string{"proposal_id", "place"},
 	[]string{"proposal_id", "place", "id", "status", "confirmed", "result", "error_message", "created_at"},
 	func(a *attemptRow) []any {
-		return []any{&a.ProposalID, &a.place, &a.ID, &a.Status, &a.Confirmed, pack(&a.Result), &a.ErrorMessage, when{&a.CreatedAt}}
-	}}
+		return []any{&a.ProposalID, &a.place, &a.ID, &a.Status, &a.Confirmed, table.Pack(&a.Result), &a.ErrorMessage, when{&a.CreatedAt}}
+	})
 
 // Proposal reads a recorded proposal with its attempts.
 func Proposal(tx *store.Tx, id string) (ledger.ProposalRecord, bool, error) {
-	p, ok, err := proposals.get(tx, id)
+	p, ok, err := proposals.Get(tx, id)
 	if err != nil || !ok {
 		return p, ok, err
 	}
@@ -32,7 +33,7 @@ func Proposal(tx *store.Tx, id string) (ledger.ProposalRecord, bool, error) {
 }
 
 func withAttempts(tx *store.Tx, p *ledger.ProposalRecord) error {
-	rows, err := attempts.list(tx, "WHERE proposal_id = ? ORDER BY place", p.ID)
+	rows, err := attempts.List(tx, "WHERE proposal_id = ? ORDER BY place", p.ID)
 	for _, r := range rows {
 		p.ApplyAttempts = append(p.ApplyAttempts, r.Attempt)
 	}
@@ -45,7 +46,7 @@ func Proposals(tx *store.Tx, project string, page Page) ([]ledger.ProposalRecord
 	if project != "" {
 		tail, args = "WHERE project_id = ? ", []any{project}
 	}
-	out, err := proposals.list(tx, tail+"ORDER BY updated_at DESC, id"+page.sql(), args...)
+	out, err := proposals.List(tx, tail+"ORDER BY updated_at DESC, id"+page.sql(), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +60,12 @@ func Proposals(tx *store.Tx, project string, page Page) ([]ledger.ProposalRecord
 
 // PutProposal inserts or replaces a record; attempts are only ever added.
 func PutProposal(tx *store.Tx, p ledger.ProposalRecord) error {
-	if err := proposals.put(tx, p); err != nil {
+	if err := proposals.Put(tx, p); err != nil {
 		return err
 	}
 	for i, a := range p.ApplyAttempts {
 		a.ProposalID = p.ID
-		if err := attempts.put(tx, attemptRow{i, a}); err != nil {
+		if err := attempts.Put(tx, attemptRow{i, a}); err != nil {
 			return err
 		}
 	}

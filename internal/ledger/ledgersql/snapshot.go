@@ -3,13 +3,14 @@ package ledgersql
 import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
 const byKey = "ORDER BY project_id, id"
 
 // Dump reads every record, in the order of their ids.
 func Dump(tx *store.Tx) (s ledger.Snapshot, err error) {
-	if s.Projects, err = projects.list(tx, "ORDER BY id"); err != nil {
+	if s.Projects, err = projects.List(tx, "ORDER BY id"); err != nil {
 		return s, err
 	}
 	for i := range s.Projects {
@@ -17,42 +18,42 @@ func Dump(tx *store.Tx) (s ledger.Snapshot, err error) {
 			return s, err
 		}
 	}
-	if s.ProjectSkills, err = skills.list(tx, byKey); err != nil {
+	if s.ProjectSkills, err = skills.List(tx, byKey); err != nil {
 		return s, err
 	}
-	if s.Roles, err = roles.list(tx, byKey); err != nil {
+	if s.Roles, err = roles.List(tx, byKey); err != nil {
 		return s, err
 	}
-	all, err := items.list(tx, byKey)
+	all, err := items.List(tx, byKey)
 	if err != nil {
 		return s, err
 	}
 	s.WorkItems = plainItems(all)
-	if s.Assignments, err = records(assignments.list(tx, byKey)); err != nil {
+	if s.Assignments, err = records(assignments.List(tx, byKey)); err != nil {
 		return s, err
 	}
-	if s.Artifacts, err = artifacts.list(tx, byKey); err != nil {
+	if s.Artifacts, err = artifacts.List(tx, byKey); err != nil {
 		return s, err
 	}
-	if s.Evidence, err = evidence.list(tx, byKey); err != nil {
+	if s.Evidence, err = evidence.List(tx, byKey); err != nil {
 		return s, err
 	}
-	if s.Reviews, err = plainReviews(reviews.list(tx, byKey)); err != nil {
+	if s.Reviews, err = plainReviews(reviews.List(tx, byKey)); err != nil {
 		return s, err
 	}
-	if s.Handoffs, err = handoffs.list(tx, byKey); err != nil {
+	if s.Handoffs, err = handoffs.List(tx, byKey); err != nil {
 		return s, err
 	}
-	if s.MemoryEntries, err = memories.list(tx, byKey); err != nil {
+	if s.MemoryEntries, err = memories.List(tx, byKey); err != nil {
 		return s, err
 	}
-	if s.MemoryCandidates, err = candidates.list(tx, byKey); err != nil {
+	if s.MemoryCandidates, err = candidates.List(tx, byKey); err != nil {
 		return s, err
 	}
-	if s.CommandReceipts, err = receipts.list(tx, "ORDER BY project_id, operation, idempotency_key"); err != nil {
+	if s.CommandReceipts, err = receipts.List(tx, "ORDER BY project_id, operation, idempotency_key"); err != nil {
 		return s, err
 	}
-	if s.AssistantProposals, err = proposals.list(tx, "ORDER BY id"); err != nil {
+	if s.AssistantProposals, err = proposals.List(tx, "ORDER BY id"); err != nil {
 		return s, err
 	}
 	for i := range s.AssistantProposals {
@@ -85,13 +86,15 @@ func Restore(tx *store.Tx, s ledger.Snapshot) error {
 			return each(s.Assignments, func(v ledger.Assignment) error { return putAssignment(tx, v) })
 		},
 		func() error {
-			return each(s.Artifacts, func(v ledger.Artifact) error { return artifacts.add(tx, v, v.ProjectID, v.ID) })
+			return each(s.Artifacts, func(v ledger.Artifact) error { return addRow(tx, artifacts, v, v.ProjectID, v.ID) })
 		},
 		func() error {
-			return each(s.Evidence, func(v ledger.Evidence) error { return evidence.add(tx, v, v.ProjectID, v.ID) })
+			return each(s.Evidence, func(v ledger.Evidence) error { return addRow(tx, evidence, v, v.ProjectID, v.ID) })
 		},
 		func() error {
-			return each(s.Reviews, func(v ledger.Review) error { return reviews.add(tx, reviewRow{v, v.AsksFollowUp()}, v.ProjectID, v.ID) })
+			return each(s.Reviews, func(v ledger.Review) error {
+				return addRow(tx, reviews, reviewRow{v, v.AsksFollowUp()}, v.ProjectID, v.ID)
+			})
 		},
 		func() error { return each(s.Handoffs, func(v ledger.Handoff) error { return PutHandoff(tx, v) }) },
 		func() error {
@@ -109,7 +112,7 @@ func Restore(tx *store.Tx, s ledger.Snapshot) error {
 			return each(s.AssistantProposals, func(v ledger.ProposalRecord) error { return PutProposal(tx, v) })
 		},
 		func() error {
-			return each(s.CommandReceipts, func(v ledger.Receipt) error { return receipts.put(tx, v) })
+			return each(s.CommandReceipts, func(v ledger.Receipt) error { return receipts.Put(tx, v) })
 		},
 		func() error {
 			return each(s.Reviews, func(v ledger.Review) error { return RefreshFollowUps(tx, v.ProjectID, []string{v.ID}) })
@@ -118,13 +121,13 @@ func Restore(tx *store.Tx, s ledger.Snapshot) error {
 	return each(steps, func(step func() error) error { return step() })
 }
 
-// add inserts unless the key is taken.
-func (t table[T]) add(tx *store.Tx, v T, key ...any) error {
-	_, there, err := t.get(tx, key...)
+// addRow inserts unless the key is taken.
+func addRow[T any](tx *store.Tx, t table.Table[T], v T, key ...any) error {
+	_, there, err := t.Get(tx, key...)
 	if err != nil || there {
 		return err
 	}
-	return t.insert(tx, v)
+	return t.Insert(tx, v)
 }
 
 func putAssignment(tx *store.Tx, a ledger.Assignment) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
 // ProjectTally reads the counters of a project.
@@ -52,7 +53,7 @@ func notes(tx *store.Tx, which, project string, limit int) ([]ItemNote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(n *ItemNote) []any { return []any{&n.ID, &n.Title, when{&n.UpdatedAt}} })
+	return table.Collect(rows, func(n *ItemNote) []any { return []any{&n.ID, &n.Title, when{&n.UpdatedAt}} })
 }
 
 // Titles reads the titles of work items and the names of roles, those that exist.

@@ -4,6 +4,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ledger"
 	"github.com/agent-knock-knock/akk/internal/ledger/overview"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
 type itemRow struct {
@@ -12,12 +13,12 @@ type itemRow struct {
 	rank int
 }
 
-var items = table[itemRow]{"ledger_work_item", []string{"project_id", "id"},
+var items = table.New("ledger_work_item", []string{"project_id", "id"},
 	[]string{"project_id", "id", "title", "brief", "status", "priority", "owner_role_id", "reviewer_role_ids", "root_id", "created_at", "updated_at", "is_open", "rank"},
 	func(w *itemRow) []any {
-		return []any{&w.ProjectID, &w.ID, &w.Title, &w.Brief, &w.Status, &w.Priority, &w.OwnerRoleID, pack(&w.ReviewerRoleIDs), &w.RootID,
+		return []any{&w.ProjectID, &w.ID, &w.Title, &w.Brief, &w.Status, &w.Priority, &w.OwnerRoleID, table.Pack(&w.ReviewerRoleIDs), &w.RootID,
 			when{&w.CreatedAt}, when{&w.UpdatedAt}, &w.open, &w.rank}
-	}}
+	})
 
 func plainItems(rows []itemRow) []ledger.WorkItem {
 	out := make([]ledger.WorkItem, len(rows))
@@ -29,19 +30,19 @@ func plainItems(rows []itemRow) []ledger.WorkItem {
 
 // WorkItem reads a work item.
 func WorkItem(tx *store.Tx, project, id string) (ledger.WorkItem, bool, error) {
-	r, ok, err := items.get(tx, project, id)
+	r, ok, err := items.Get(tx, project, id)
 	return r.WorkItem, ok, err
 }
 
 // WorkItems lists work items, the most recently changed first.
 func WorkItems(tx *store.Tx, project string, page Page) ([]ledger.WorkItem, error) {
-	rows, err := items.list(tx, "WHERE project_id = ? ORDER BY updated_at DESC, id"+page.sql(), project)
+	rows, err := items.List(tx, "WHERE project_id = ? ORDER BY updated_at DESC, id"+page.sql(), project)
 	return plainItems(rows), err
 }
 
 // PutWorkItem inserts or replaces a work item.
 func PutWorkItem(tx *store.Tx, w ledger.WorkItem) error {
-	return items.put(tx, itemRow{w, w.Open(), w.Rank()})
+	return items.Put(tx, itemRow{w, w.Open(), w.Rank()})
 }
 
 // DeleteWorkItem removes a work item with everything under it and the handoffs that lead
@@ -53,7 +54,7 @@ func DeleteWorkItem(tx *store.Tx, project, id string) (bool, error) {
 	if _, err := tx.Exec("DELETE FROM ledger_item_tally WHERE project_id = ? AND work_item_id = ?", project, id); err != nil {
 		return false, err
 	}
-	return items.delete(tx, project, id)
+	return items.Delete(tx, project, id)
 }
 
 // Tally reads the counters of a work item.
@@ -81,16 +82,16 @@ func Unfinished(tx *store.Tx, project, item string, limit int) (u overview.Unfin
 	if err != nil {
 		return u, err
 	}
-	if u.Assignments, err = collect(rows, text); err != nil {
+	if u.Assignments, err = table.Collect(rows, text); err != nil {
 		return u, err
 	}
 	if rows, err = tx.Query("SELECT id FROM ledger_handoff WHERE project_id = ? AND work_item_id = ? AND status = 'open' ORDER BY updated_at DESC, id LIMIT ?",
 		project, item, limit); err != nil {
 		return u, err
 	}
-	if u.Handoffs, err = collect(rows, text); err != nil {
+	if u.Handoffs, err = table.Collect(rows, text); err != nil {
 		return u, err
 	}
-	u.Reviews, err = plainReviews(reviews.list(tx, "WHERE project_id = ? AND work_item_id = ? AND unresolved = 1 ORDER BY updated_at DESC, id LIMIT ?", project, item, limit))
+	u.Reviews, err = plainReviews(reviews.List(tx, "WHERE project_id = ? AND work_item_id = ? AND unresolved = 1 ORDER BY updated_at DESC, id LIMIT ?", project, item, limit))
 	return u, err
 }

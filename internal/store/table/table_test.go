@@ -1,0 +1,77 @@
+package table_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
+)
+
+type thing struct {
+	Shelf, ID string
+	Count     int
+	Labels    []string
+}
+
+var things = table.New("test_thing", []string{"shelf", "id"}, []string{"shelf", "id", "count", "labels"},
+	func(t *thing) []any { return []any{&t.Shelf, &t.ID, &t.Count, table.Pack(&t.Labels)} })
+
+func TestARecordIsWhatWasStored(t *testing.T) {
+	db, err := store.OpenMemory(t.Context(), store.Options{Sets: []store.Set{{Name: "test", Writer: 1, Files: fstest.MapFS{"0001_thing.sql": {Data: []byte(
+		`CREATE TABLE test_thing (shelf TEXT NOT NULL, id TEXT NOT NULL, count INTEGER NOT NULL, labels TEXT NOT NULL, extra TEXT NOT NULL DEFAULT '', PRIMARY KEY (shelf, id)) STRICT;`)}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	a, b := thing{"s", "a", 1, []string{"x", "y"}}, thing{"s", "b", 2, nil}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(db.Update(t.Context(), func(tx *store.Tx) error {
+		must(things.Insert(tx, a))
+		must(things.InsertDerived(tx, b, "extra", "SELECT ? || ?", "de", "rived"))
+		if err := things.Insert(tx, a); !fault.Is(err, fault.AlreadyExists) {
+			t.Errorf("a key that is taken: %v", err)
+		}
+		if _, ok, err := things.Get(tx, "s", "none"); ok || err != nil {
+			t.Errorf("a row that is not there: %v %v", ok, err)
+		}
+		a.Count, a.Labels = 7, []string{}
+		must(things.Put(tx, a))
+		must(things.Put(tx, thing{"t", "a", 3, nil}))
+		if there, err := things.Update(tx, thing{"s", "none", 1, nil}); there || err != nil {
+			t.Errorf("an update of no row: %v %v", there, err)
+		}
+		got, err := things.List(tx, "WHERE shelf = ? ORDER BY id", "s")
+		must(err)
+		a.Labels = nil // empty and absent are stored alike
+		if diff := cmp.Diff([]thing{a, b}, got); diff != "" {
+			t.Error(diff)
+		}
+		if first, ok, err := things.First(tx, "WHERE extra = 'derived'"); !ok || err != nil || first.ID != "b" {
+			t.Errorf("%+v %v %v", first, ok, err)
+		}
+		for _, want := range []bool{true, false} {
+			if gone, err := things.Delete(tx, "t", "a"); gone != want || err != nil {
+				t.Errorf("deleted %v %v", gone, err)
+			}
+		}
+		if none, err := things.List(tx, "WHERE shelf = 't'"); err != nil || none == nil || len(none) != 0 {
+			t.Errorf("no rows: %v %v", none, err)
+		}
+		if _, err := tx.Exec("UPDATE test_thing SET labels = '{' WHERE id = 'b'"); err != nil {
+			return err
+		}
+		if _, _, err := things.Get(tx, "s", "b"); err == nil {
+			t.Error("a damaged value was read")
+		}
+		return nil
+	}))
+}
