@@ -27,22 +27,31 @@ func sendMessage(r *toolkit.Registry, s *service) {
 			return nil, err
 		}
 		m := &message{s: s, tool: t.Name, session: p.text("session_id")}
-		first := handled{}
-		if call.Resumed != nil {
-			th, err := s.unseal(call.Resumed.State, t.Name, m.session)
-			if err != nil {
-				return nil, err
-			}
-			m.id = th.MessageID
-			if first, err = s.resume(ctx, call, m, th); err != nil {
-				return m.end(ctx, nil, err, true)
-			}
-		} else if err := m.submit(ctx, p); err != nil {
+		return m.await(ctx, call, true, func() error { return m.submit(ctx, p) })
+	})
+}
+
+// await begins, or takes up again what the Host was asked in between, and waits for the end
+// of the message. cancels says that a call which is taken back cancels it.
+func (m *message) await(ctx context.Context, call toolkit.Call, cancels bool, begin func() error) (any, error) {
+	first := handled{}
+	if call.Resumed != nil {
+		th, err := m.s.unseal(call.Resumed.State, m.tool, m.session)
+		if err != nil {
 			return nil, err
 		}
-		out, err := s.follow(ctx, call, m, first)
-		return m.end(ctx, out, err, true)
-	})
+		if m.id != "" && m.id != th.MessageID {
+			return nil, harness.Refuse(client.ElicitationFailed, "the request state is of another message; nothing was submitted").Advise("call wait with the message_id alone")
+		}
+		m.id = th.MessageID
+		if first, err = m.s.resume(ctx, call, m, th); err != nil {
+			return m.end(ctx, nil, err, cancels)
+		}
+	} else if err := begin(); err != nil {
+		return nil, err
+	}
+	out, err := m.s.follow(ctx, call, m, first)
+	return m.end(ctx, out, err, cancels)
 }
 
 // submit posts the message. It is waited for even when the Host takes the call back: only

@@ -21,17 +21,6 @@ func wait(r *toolkit.Registry, s *service) {
 			return nil, err
 		}
 		m := &message{s: s, tool: t.Name, session: p.text("session_id"), id: p.text("message_id")}
-		first := handled{}
-		if call.Resumed != nil {
-			th, err := s.unseal(call.Resumed.State, t.Name, m.session)
-			if err != nil {
-				return nil, err
-			}
-			if first, err = s.resume(ctx, call, m, th); err != nil {
-				return m.end(ctx, nil, err, false)
-			}
-		}
-		out, err := s.follow(ctx, call, m, first)
-		return m.end(ctx, out, err, false)
+		return m.await(ctx, call, false, func() error { return nil })
 	})
 }

@@ -238,22 +238,27 @@ func choiceIDs(list []acp.Choice) []string {
 	return out
 }
 
+// legacy chooses by a method of its own, as agents without config options have it, and
+// notes what is current then.
+func (l *live) legacy(set func(ctx context.Context, session, value string) error, current *string) func(context.Context, string) error {
+	id := l.rec.AgentSessionID
+	return func(ctx context.Context, v string) error {
+		err := set(ctx, id, v)
+		if err == nil {
+			l.mu.Lock()
+			*current = v
+			l.mu.Unlock()
+		}
+		return err
+	}
+}
+
 func (l *live) modelSetting() setting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := setting{name: "model", code: harness.InvalidModel, via: "set_model"}
-	id := l.rec.AgentSessionID
 	if m := l.open.Models; m != nil {
-		s.current, s.offered = m.Current, choiceIDs(m.Available)
-		s.legacy = func(ctx context.Context, v string) error {
-			err := l.conn.SetModel(ctx, id, v)
-			if err == nil {
-				l.mu.Lock()
-				m.Current = v
-				l.mu.Unlock()
-			}
-			return err
-		}
+		s.current, s.offered, s.legacy = m.Current, choiceIDs(m.Available), l.legacy(l.conn.SetModel, &m.Current)
 	}
 	s.from(l.option("model"))
 	return s
@@ -263,18 +268,8 @@ func (l *live) modeSetting() setting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := setting{name: "permission_mode", code: harness.InvalidMode, via: "set_mode"}
-	id := l.rec.AgentSessionID
 	if m := l.open.Modes; m != nil {
-		s.current, s.offered = m.Current, choiceIDs(m.Available)
-		s.legacy = func(ctx context.Context, v string) error {
-			err := l.conn.SetMode(ctx, id, v)
-			if err == nil {
-				l.mu.Lock()
-				m.Current = v
-				l.mu.Unlock()
-			}
-			return err
-		}
+		s.current, s.offered, s.legacy = m.Current, choiceIDs(m.Available), l.legacy(l.conn.SetMode, &m.Current)
 	}
 	s.from(l.option("mode"))
 	return s
