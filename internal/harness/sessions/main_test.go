@@ -234,6 +234,17 @@ func (w *world) log(id string) []harness.Event {
 	return l.Events
 }
 
+// logged counts the events of a kind in a session's log.
+func (w *world) logged(id string, kind harness.EventKind) (n int) {
+	w.Helper()
+	for _, e := range w.log(id) {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
 func (w *world) refused(err error, code fault.Code) {
 	w.Helper()
 	if !fault.Is(err, code) {

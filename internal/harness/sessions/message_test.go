@@ -162,14 +162,8 @@ func TestLateWordsBelongToNoMessage(t *testing.T) {
 	if st.Result.Text != "echo:second" || len(st.Result.Messages) != 1 {
 		t.Errorf("%s", text(st.Result))
 	}
-	late := 0
-	for _, e := range w.log("s") {
-		if e.Kind == harness.EventLate {
-			late++
-		}
-	}
-	if late != 1 {
-		t.Errorf("%d late updates are logged", late)
+	if n := w.logged("s", harness.EventLate); n != 1 {
+		t.Errorf("%d late updates are logged", n)
 	}
 }
 

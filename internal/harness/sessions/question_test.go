@@ -128,14 +128,8 @@ func TestAWithdrawnQuestionGoesAway(t *testing.T) {
 	if st := w.say("s", "WITHDRAW; SAY on"); st.State != harness.MessageCompleted || len(st.Questions) != 0 {
 		t.Fatalf("%s", text(st))
 	}
-	withdrawn := 0
-	for _, e := range w.log("s") {
-		if e.Kind == harness.EventWithdrawn {
-			withdrawn++
-		}
-	}
-	if withdrawn != 1 {
-		t.Errorf("%d questions were withdrawn", withdrawn)
+	if n := w.logged("s", harness.EventWithdrawn); n != 1 {
+		t.Errorf("%d questions were withdrawn", n)
 	}
 }
 
