@@ -6,7 +6,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/native/panels"
-	"github.com/agent-knock-knock/akk/internal/toolkit"
+	"github.com/agent-knock-knock/akk/internal/testkit/tooltest"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 )
@@ -54,24 +54,18 @@ func TestResultsOfPanelToolsFitTheirSchemas(t *testing.T) {
 		"a task that was not sent": {"identify_and_send", `,"request":"x"`, newIdentifyAndSendOutput(want, panels.IdentifiedSend{Identity: unproved})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := toolkit.New()
-			r.CheckOutput()
+			fits := tooltest.Fits[panelInput]
 			switch c.tool {
 			case "native_inspect":
-				say[inspectInput](r, c.tool, c.out)
+				fits = tooltest.Fits[inspectInput]
 			case "set_model":
-				say[setModelInput](r, c.tool, c.out)
+				fits = tooltest.Fits[setModelInput]
 			case "set_permissions":
-				say[setPermissionsInput](r, c.tool, c.out)
+				fits = tooltest.Fits[setPermissionsInput]
 			case "identify_and_send":
-				say[identifyAndSendInput](r, c.tool, c.out)
-			default:
-				say[panelInput](r, c.tool, c.out)
+				fits = tooltest.Fits[identifyAndSendInput]
 			}
-			if err := r.Verify(); err != nil {
-				t.Fatal(err)
-			}
-			call(t, r, prefix+c.tool, `{"terminal_id":"`+terminal+`"`+c.args+`}`)
+			fits(t, prefix+c.tool, `{"terminal_id":"`+terminal+`"`+c.args+`}`, c.out)
 		})
 	}
 }

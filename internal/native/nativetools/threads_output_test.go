@@ -1,9 +1,6 @@
 package nativetools
 
 import (
-	"context"
-	"encoding/json"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -12,15 +9,8 @@ import (
 	"github.com/agent-knock-knock/akk/internal/discover"
 	"github.com/agent-knock-knock/akk/internal/native"
 	"github.com/agent-knock-knock/akk/internal/native/threads"
-	"github.com/agent-knock-knock/akk/internal/toolkit"
-	"github.com/agent-knock-knock/akk/schemas"
+	"github.com/agent-knock-knock/akk/internal/testkit/tooltest"
 )
-
-// say registers the tool's declaration with a handler that answers out.
-func say[In any](r *toolkit.Registry, tool string, out any) {
-	toolkit.Register(r, toolkit.Spec{Name: prefix + tool, Description: "x", Input: schemas.ToolInput(prefix + tool), Output: schemas.ToolOutput(prefix + tool), Effect: toolkit.Mutating},
-		func(context.Context, toolkit.Call, In) (any, error) { return out, nil })
-}
 
 func TestResultsOfThreadToolsFitTheirSchemas(t *testing.T) {
 	const id, terminal = "01a23471-6914-7673-968c-22726edf667e", "terminal:v2:tmux:codex:a:0.0:1"
@@ -54,30 +44,14 @@ func TestResultsOfThreadToolsFitTheirSchemas(t *testing.T) {
 			Outcome: "detached_conflicting_binding", ConflictKind: threads.ConflictClaimed, TerminalID: terminal, SessionID: taken.Managed, Revision: 2, Refresh: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := toolkit.New()
-			r.CheckOutput()
+			fits := tooltest.Fits[terminalInput]
 			switch c.tool {
 			case "resume_thread":
-				say[resumeInput](r, c.tool, c.out)
+				fits = tooltest.Fits[resumeInput]
 			case "reconcile_binding":
-				say[reconcileInput](r, c.tool, c.out)
-			default:
-				say[terminalInput](r, c.tool, c.out)
+				fits = tooltest.Fits[reconcileInput]
 			}
-			if err := r.Verify(); err != nil {
-				t.Fatal(err)
-			}
-			call(t, r, prefix+c.tool, `{"terminal_id":"`+terminal+`"`+c.args+`}`)
+			fits(t, prefix+c.tool, `{"terminal_id":"`+terminal+`"`+c.args+`}`, c.out)
 		})
-	}
-}
-
-// call fails unless the tool takes the arguments and its answer fits its schema.
-func call(t *testing.T, r *toolkit.Registry, tool, args string) {
-	t.Helper()
-	session := r.Open("bridge-1", slog.New(slog.DiscardHandler))
-	got, err := session.Arrive(toolkit.Arrival{ID: json.RawMessage(`1`), Tool: tool}).Run(t.Context(), json.RawMessage(args))
-	if err != nil || got.IsError {
-		t.Errorf("%+v %v", got.Text, err)
 	}
 }

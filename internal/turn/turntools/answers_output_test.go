@@ -1,23 +1,13 @@
 package turntools
 
 import (
-	"context"
-	"encoding/json"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/agent-knock-knock/akk/internal/toolkit"
+	"github.com/agent-knock-knock/akk/internal/testkit/tooltest"
 	"github.com/agent-knock-knock/akk/internal/turn"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
-	"github.com/agent-knock-knock/akk/schemas"
 )
-
-// answer registers the tool's declaration with a handler that gives out.
-func answer[In any](r *toolkit.Registry, tool string, out any) {
-	toolkit.Register(r, toolkit.Spec{Name: prefix + tool, Description: "x", Input: schemas.ToolInput(prefix + tool), Output: schemas.ToolOutput(prefix + tool), Effect: toolkit.Mutating},
-		func(context.Context, toolkit.Call, In) (any, error) { return out, nil })
-}
 
 func TestResultsOfAnswersFitTheirSchemas(t *testing.T) {
 	const id, terminal, words = "turn-20260102T030405-00000000", "terminal:v2:tmux:claude:a:0.0:1", "\xff not UTF-8"
@@ -58,24 +48,14 @@ func TestResultsOfAnswersFitTheirSchemas(t *testing.T) {
 		"a continued task":      {"respond", `,"request":"x"`, respondOutput{newSendOutput(dispatch.SendResult{Turn: task}), task.Budget()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := toolkit.New()
-			r.CheckOutput()
+			fits := tooltest.Fits[respondInteractionInput]
 			switch c.tool {
 			case "approve":
-				answer[approveInput](r, c.tool, c.out)
+				fits = tooltest.Fits[approveInput]
 			case "respond":
-				answer[respondInput](r, c.tool, c.out)
-			default:
-				answer[respondInteractionInput](r, c.tool, c.out)
+				fits = tooltest.Fits[respondInput]
 			}
-			if err := r.Verify(); err != nil {
-				t.Fatal(err)
-			}
-			session := r.Open("bridge-1", slog.New(slog.DiscardHandler))
-			got, err := session.Arrive(toolkit.Arrival{ID: json.RawMessage(`1`), Tool: prefix + c.tool}).Run(t.Context(), json.RawMessage(`{"turn_id":"`+id+`"`+c.args+`}`))
-			if err != nil || got.IsError {
-				t.Errorf("%+v %v", got.Text, err)
-			}
+			fits(t, prefix+c.tool, `{"turn_id":"`+id+`"`+c.args+`}`, c.out)
 		})
 	}
 }
