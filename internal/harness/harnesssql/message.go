@@ -14,7 +14,7 @@ var messages = table.New("harness_message", []string{"id"},
 		"unsupported", "rejected", "orphaned", "result", "created_at", "started_at", "finished_at"},
 	func(m *harness.Message) []any {
 		return []any{&m.ID, &m.SessionID, &m.State, &m.KeyHash, &m.TextHash, &m.TextBytes, &m.StopReason, &m.Outcome, &m.CancelReason, &m.CancelledBy, table.Pack(&m.Problem),
-			table.Pack(&m.Errors), table.Pack(&m.Unsupported), table.Pack(&m.Rejected), &m.Orphaned, table.Pack(&m.Result), when{&m.CreatedAt}, when{&m.StartedAt}, when{&m.FinishedAt}}
+			table.Pack(&m.Errors), table.Pack(&m.Unsupported), table.Pack(&m.Rejected), &m.Orphaned, table.Pack(&m.Result), table.Millis(&m.CreatedAt), table.Millis(&m.StartedAt), table.Millis(&m.FinishedAt)}
 	})
 
 // Message reads a message of a session.
@@ -85,7 +85,7 @@ func Events(tx *store.Tx, session string, after int64, limit, maxBytes int) ([]h
 	for size := 0; rows.Next() && (size <= maxBytes); {
 		var e harness.Event
 		var data string
-		if err := rows.Scan(&e.Seq, &e.Kind, &e.MessageID, when{&e.At}, &data); err != nil {
+		if err := rows.Scan(&e.Seq, &e.Kind, &e.MessageID, table.Millis(&e.At), &data); err != nil {
 			return nil, err
 		}
 		if data != "" {
@@ -134,7 +134,7 @@ func AuthAttempts(tx *store.Tx, target string, since time.Time) ([]time.Time, er
 	if err != nil {
 		return nil, err
 	}
-	return table.Collect(rows, func(t *time.Time) []any { return []any{when{t}} })
+	return table.Collect(rows, func(t *time.Time) []any { return []any{table.Millis(t)} })
 }
 
 // AddAuthAttempt records an attempt now and forgets those before a time, which no limit

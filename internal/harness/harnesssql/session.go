@@ -11,7 +11,7 @@ var sessions = table.New("harness_session", []string{"id"},
 		"can_resume", "problem", "questions", "messages", "seq", "created_at", "updated_at", "closed_at"},
 	func(s *harness.Session) []any {
 		return []any{&s.ID, &s.State, table.Pack(&s.Launch), table.Pack(&s.WithheldEnv), &s.ModelID, &s.ModelName, &s.Thinking, &s.PermissionMode, &s.AgentName, &s.AgentVersion,
-			&s.AgentSessionID, &s.CanResume, table.Pack(&s.Problem), &s.Questions, &s.Messages, &s.Seq, when{&s.CreatedAt}, when{&s.UpdatedAt}, when{&s.ClosedAt}}
+			&s.AgentSessionID, &s.CanResume, table.Pack(&s.Problem), &s.Questions, &s.Messages, &s.Seq, table.Millis(&s.CreatedAt), table.Millis(&s.UpdatedAt), table.Millis(&s.ClosedAt)}
 	})
 
 // Session reads a session.

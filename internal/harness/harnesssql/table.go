@@ -7,11 +7,8 @@
 package harnesssql
 
 import (
-	"database/sql/driver"
 	"embed"
-	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/store"
@@ -31,22 +28,6 @@ func Tables() store.Set {
 	}
 	return store.Set{Name: "harness", Files: sub, Writer: Writer}
 }
-
-// when stores a time, the zero time as 0.
-type when struct{ t *time.Time }
-
-// Scan implements sql.Scanner.
-func (w when) Scan(v any) error {
-	n, ok := v.(int64)
-	if !ok {
-		return fmt.Errorf("a time is stored as %T", v)
-	}
-	*w.t = store.Time(n)
-	return nil
-}
-
-// Value implements driver.Valuer.
-func (w when) Value() (driver.Value, error) { return store.Millis(*w.t), nil }
 
 // saved makes an update of a row that is not there an error.
 func saved(there bool, err error) error {

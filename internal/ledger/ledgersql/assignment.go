@@ -27,8 +27,8 @@ var assignments = table.New("ledger_assignment", []string{"project_id", "id"},
 		"context_snapshot_id", "created_at", "updated_at", "started_at", "completed_at", "demand", "is_open", "rank"},
 	func(a *assignmentRow) []any {
 		return []any{&a.ProjectID, &a.ID, &a.WorkItemID, &a.RoleID, &a.RootID, &a.ExecutionMode, &a.Status, &a.DesiredAgent.Kind, table.Pack(&a.DesiredAgent.SkillIDs), &a.ClaimedBy,
-			&a.claim.ID, when{&a.claim.AcquiredAt}, when{&a.claim.ExpiresAt}, &a.ref.Kind, &a.ref.TaskID, &a.ref.RunID, &a.ref.SessionID, &a.ref.TraceID, &a.ref.PendingApprovals,
-			&a.ContextSnapshotID, when{&a.CreatedAt}, when{&a.UpdatedAt}, when{&a.StartedAt}, when{&a.CompletedAt}, &a.demand, &a.open, &a.rank}
+			&a.claim.ID, table.Nanos(&a.claim.AcquiredAt), table.Nanos(&a.claim.ExpiresAt), &a.ref.Kind, &a.ref.TaskID, &a.ref.RunID, &a.ref.SessionID, &a.ref.TraceID, &a.ref.PendingApprovals,
+			&a.ContextSnapshotID, table.Nanos(&a.CreatedAt), table.Nanos(&a.UpdatedAt), table.Nanos(&a.StartedAt), table.Nanos(&a.CompletedAt), &a.demand, &a.open, &a.rank}
 	})
 
 // record puts the flat columns back into the record.
@@ -92,9 +92,9 @@ func UpdateAssignment(tx *store.Tx, a ledger.Assignment) error {
 	_, err := tx.Exec(`UPDATE ledger_assignment SET status = ?, claimed_by = ?, claim_id = ?, claim_acquired_at = ?, claim_expires_at = ?,
 		ref_kind = ?, ref_task_id = ?, ref_run_id = ?, ref_session_id = ?, ref_trace_id = ?, ref_approvals = ?, context_snapshot_id = ?,
 		updated_at = ?, started_at = ?, completed_at = ? WHERE project_id = ? AND id = ?`,
-		r.Status, r.ClaimedBy, r.claim.ID, nanos(r.claim.AcquiredAt), nanos(r.claim.ExpiresAt),
+		r.Status, r.ClaimedBy, r.claim.ID, table.NanosOf(r.claim.AcquiredAt), table.NanosOf(r.claim.ExpiresAt),
 		r.ref.Kind, r.ref.TaskID, r.ref.RunID, r.ref.SessionID, r.ref.TraceID, r.ref.PendingApprovals, r.ContextSnapshotID,
-		nanos(r.UpdatedAt), nanos(r.StartedAt), nanos(r.CompletedAt), r.ProjectID, r.ID)
+		table.NanosOf(r.UpdatedAt), table.NanosOf(r.StartedAt), table.NanosOf(r.CompletedAt), r.ProjectID, r.ID)
 	return err
 }
 
@@ -176,13 +176,13 @@ func Expired(tx *store.Tx, project string, now time.Time, openOnly bool, limit i
 	if openOnly {
 		tail += " AND is_open = 1"
 	}
-	return records(assignments.List(tx, tail+" ORDER BY claim_expires_at LIMIT ?", project, nanos(now), limit))
+	return records(assignments.List(tx, tail+" ORDER BY claim_expires_at LIMIT ?", project, table.NanosOf(now), limit))
 }
 
 // CountExpired counts claims that have run out, of all items and of open ones.
 func CountExpired(tx *store.Tx, project string, now time.Time) (all, open int, err error) {
 	err = tx.QueryRow("SELECT count(*), coalesce(sum(is_open), 0) FROM ledger_assignment WHERE project_id = ? AND status = 'claimed' AND claim_id <> '' AND claim_expires_at <= ?",
-		project, nanos(now)).Scan(&all, &open)
+		project, table.NanosOf(now)).Scan(&all, &open)
 	return all, open, err
 }
 

@@ -12,7 +12,7 @@ var artifacts = table.New("ledger_artifact", key,
 	[]string{"project_id", "id", "work_item_id", "assignment_id", "kind", "title", "body", "author_role_id", "provenance_kind", "trust_label", "created_at", "updated_at"},
 	func(a *ledger.Artifact) []any {
 		return []any{&a.ProjectID, &a.ID, &a.WorkItemID, &a.AssignmentID, &a.Kind, &a.Title, &a.Body, &a.AuthorRoleID, &a.ProvenanceKind, &a.TrustLabel,
-			when{&a.CreatedAt}, when{&a.UpdatedAt}}
+			table.Nanos(&a.CreatedAt), table.Nanos(&a.UpdatedAt)}
 	})
 
 // InsertArtifact adds an artifact.
@@ -32,7 +32,7 @@ var evidence = table.New("ledger_evidence", key,
 	[]string{"project_id", "id", "work_item_id", "assignment_id", "title", "body", "locator", "source_kind", "external_id", "provider", "trust_label", "created_at", "updated_at"},
 	func(e *ledger.Evidence) []any {
 		return []any{&e.ProjectID, &e.ID, &e.WorkItemID, &e.AssignmentID, &e.Title, &e.Body, &e.Locator, &e.SourceKind, &e.ExternalID, &e.Provider, &e.TrustLabel,
-			when{&e.CreatedAt}, when{&e.UpdatedAt}}
+			table.Nanos(&e.CreatedAt), table.Nanos(&e.UpdatedAt)}
 	})
 
 // InsertEvidence adds evidence.
@@ -57,7 +57,7 @@ var reviews = table.New("ledger_review", key,
 	[]string{"project_id", "id", "work_item_id", "assignment_id", "reviewer_role_id", "title", "body", "verdict", "risk", "status", "created_at", "updated_at", "unresolved"},
 	func(r *reviewRow) []any {
 		return []any{&r.ProjectID, &r.ID, &r.WorkItemID, &r.AssignmentID, &r.ReviewerRoleID, &r.Title, &r.Body, &r.Verdict, &r.Risk, &r.Status,
-			when{&r.CreatedAt}, when{&r.UpdatedAt}, &r.unresolved}
+			table.Nanos(&r.CreatedAt), table.Nanos(&r.UpdatedAt), &r.unresolved}
 	})
 
 func plainReviews(rows []reviewRow, err error) ([]ledger.Review, error) {
@@ -159,7 +159,7 @@ var handoffs = table.New("ledger_handoff", key,
 	func(h *ledger.Handoff) []any {
 		return []any{&h.ProjectID, &h.ID, &h.WorkItemID, &h.SourceAssignmentID, &h.SourceRunID, &h.SourceChatSessionID, &h.SourceMessageID, &h.FromRoleID, &h.ToRoleID,
 			&h.TargetAssignmentID, &h.TargetWorkItemID, &h.Title, &h.Body, &h.RecommendedNextAction, table.Pack(&h.LinkedArtifactIDs), table.Pack(&h.LinkedMemoryIDs), table.Pack(&h.ContextRefs),
-			&h.Status, &h.ProvenanceKind, &h.TrustLabel, when{&h.CreatedAt}, when{&h.UpdatedAt}, when{&h.StatusChangedAt}}
+			&h.Status, &h.ProvenanceKind, &h.TrustLabel, table.Nanos(&h.CreatedAt), table.Nanos(&h.UpdatedAt), table.Nanos(&h.StatusChangedAt)}
 	})
 
 // Handoff reads a handoff of a work item.
@@ -220,7 +220,7 @@ func DeleteHandoff(tx *store.Tx, h ledger.Handoff) error {
 var receipts = table.New("ledger_receipt", []string{"project_id", "operation", "idempotency_key"},
 	[]string{"project_id", "operation", "idempotency_key", "fingerprint", "outcome", "handoff_id", "assignment_id", "created_at"},
 	func(r *ledger.Receipt) []any {
-		return []any{&r.ProjectID, &r.Operation, &r.IdempotencyKey, &r.Fingerprint, &r.Outcome, &r.HandoffID, &r.AssignmentID, when{&r.CreatedAt}}
+		return []any{&r.ProjectID, &r.Operation, &r.IdempotencyKey, &r.Fingerprint, &r.Outcome, &r.HandoffID, &r.AssignmentID, table.Nanos(&r.CreatedAt)}
 	})
 
 // FindReceipt looks for the answer to a command.

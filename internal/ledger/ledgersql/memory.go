@@ -9,7 +9,7 @@ import (
 var memories = table.New("ledger_memory", key,
 	[]string{"project_id", "id", "title", "body", "trust_label", "source_kind", "source_id", "enabled", "created_at", "updated_at"},
 	func(m *ledger.MemoryEntry) []any {
-		return []any{&m.ProjectID, &m.ID, &m.Title, &m.Body, &m.TrustLabel, &m.SourceKind, &m.SourceID, &m.Enabled, when{&m.CreatedAt}, when{&m.UpdatedAt}}
+		return []any{&m.ProjectID, &m.ID, &m.Title, &m.Body, &m.TrustLabel, &m.SourceKind, &m.SourceID, &m.Enabled, table.Nanos(&m.CreatedAt), table.Nanos(&m.UpdatedAt)}
 	})
 
 // Memory reads an accepted entry.
@@ -45,7 +45,7 @@ var candidates = table.New("ledger_candidate", key,
 		"status_reason", "promoted_memory_id", "created_at", "updated_at"},
 	func(c *ledger.MemoryCandidate) []any {
 		return []any{&c.ProjectID, &c.ID, &c.Title, &c.Body, &c.SuggestedKind, &c.SuggestedTrustLabel, &c.SuggestedSourceKind, &c.SuggestedSourceID, table.Pack(&c.SourceRefs),
-			&c.Status, &c.StatusReason, &c.PromotedMemoryID, when{&c.CreatedAt}, when{&c.UpdatedAt}}
+			&c.Status, &c.StatusReason, &c.PromotedMemoryID, table.Nanos(&c.CreatedAt), table.Nanos(&c.UpdatedAt)}
 	})
 
 // Candidate reads a memory candidate.

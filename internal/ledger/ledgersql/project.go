@@ -11,7 +11,7 @@ import (
 var projects = table.New("ledger_project", []string{"id"},
 	[]string{"id", "name", "description", "default_root_id", "created_at", "updated_at"},
 	func(p *ledger.Project) []any {
-		return []any{&p.ID, &p.Name, &p.Description, &p.DefaultRootID, when{&p.CreatedAt}, when{&p.UpdatedAt}}
+		return []any{&p.ID, &p.Name, &p.Description, &p.DefaultRootID, table.Nanos(&p.CreatedAt), table.Nanos(&p.UpdatedAt)}
 	})
 
 type rootRow struct {
@@ -36,7 +36,7 @@ var sources = table.New("ledger_source", []string{"project_id", "id"},
 	[]string{"project_id", "id", "place", "kind", "title", "locator", "enabled", "format", "scope", "trust_label", "source_category", "metadata", "created_at", "updated_at"},
 	func(s *sourceRow) []any {
 		return []any{&s.project, &s.ID, &s.place, &s.Kind, &s.Title, &s.Locator, &s.Enabled, &s.Format, &s.Scope, &s.TrustLabel, &s.SourceCategory,
-			table.Pack(&s.Metadata), when{&s.CreatedAt}, when{&s.UpdatedAt}}
+			table.Pack(&s.Metadata), table.Nanos(&s.CreatedAt), table.Nanos(&s.UpdatedAt)}
 	})
 
 // ProjectExists reports whether there is a project.
@@ -175,7 +175,7 @@ var skills = table.New("ledger_skill", []string{"project_id", "id"},
 		"trust_label", "source_refs", "warnings", "discovered_at", "created_at", "updated_at"},
 	func(s *ledger.Skill) []any {
 		return []any{&s.ProjectID, &s.ID, &s.Title, &s.Description, &s.Path, &s.RootID, &s.Format, table.Pack(&s.SuggestedTools), table.Pack(&s.RequiredPermissions),
-			&s.Enabled, &s.Status, &s.TrustLabel, table.Pack(&s.SourceRefs), table.Pack(&s.Warnings), when{&s.DiscoveredAt}, when{&s.CreatedAt}, when{&s.UpdatedAt}}
+			&s.Enabled, &s.Status, &s.TrustLabel, table.Pack(&s.SourceRefs), table.Pack(&s.Warnings), table.Nanos(&s.DiscoveredAt), table.Nanos(&s.CreatedAt), table.Nanos(&s.UpdatedAt)}
 	})
 
 // Skill reads a skill by its normalised id.

@@ -9,7 +9,7 @@ import (
 var proposals = table.New("ledger_proposal", []string{"id"},
 	[]string{"id", "project_id", "source", "source_id", "status", "proposal", "result", "created_at", "updated_at", "applied_at"},
 	func(p *ledger.ProposalRecord) []any {
-		return []any{&p.ID, &p.ProjectID, &p.Source, &p.SourceID, &p.Status, table.Pack(&p.Proposal), table.Pack(&p.LatestResult), when{&p.CreatedAt}, when{&p.UpdatedAt}, when{&p.AppliedAt}}
+		return []any{&p.ID, &p.ProjectID, &p.Source, &p.SourceID, &p.Status, table.Pack(&p.Proposal), table.Pack(&p.LatestResult), table.Nanos(&p.CreatedAt), table.Nanos(&p.UpdatedAt), table.Nanos(&p.AppliedAt)}
 	})
 
 type attemptRow struct {
@@ -20,7 +20,7 @@ type attemptRow struct {
 var attempts = table.New("ledger_attempt", []string{"proposal_id", "place"},
 	[]string{"proposal_id", "place", "id", "status", "confirmed", "result", "error_message", "created_at"},
 	func(a *attemptRow) []any {
-		return []any{&a.ProposalID, &a.place, &a.ID, &a.Status, &a.Confirmed, table.Pack(&a.Result), &a.ErrorMessage, when{&a.CreatedAt}}
+		return []any{&a.ProposalID, &a.place, &a.ID, &a.Status, &a.Confirmed, table.Pack(&a.Result), &a.ErrorMessage, table.Nanos(&a.CreatedAt)}
 	})
 
 // Proposal reads a recorded proposal with its attempts.

@@ -7,11 +7,9 @@
 package ledgersql
 
 import (
-	"database/sql/driver"
 	"embed"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/agent-knock-knock/akk/internal/store"
 )
@@ -29,36 +27,6 @@ func Tables() store.Set {
 		panic(err) // the directory is embedded in this file
 	}
 	return store.Set{Name: "ledger", Files: sub, Writer: Writer}
-}
-
-// when stores a time in nanoseconds, the zero time as 0.
-type when struct{ t *time.Time }
-
-// Scan implements sql.Scanner.
-func (w when) Scan(v any) error {
-	n, ok := v.(int64)
-	if !ok {
-		return fmt.Errorf("a time is stored as %T", v)
-	}
-	*w.t = timeOf(n)
-	return nil
-}
-
-// Value implements driver.Valuer.
-func (w when) Value() (driver.Value, error) { return nanos(*w.t), nil }
-
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-func timeOf(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
 }
 
 // Page bounds a list. Limit 0 means all.

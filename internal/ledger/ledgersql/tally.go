@@ -53,7 +53,7 @@ func notes(tx *store.Tx, which, project string, limit int) ([]ItemNote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return table.Collect(rows, func(n *ItemNote) []any { return []any{&n.ID, &n.Title, when{&n.UpdatedAt}} })
+	return table.Collect(rows, func(n *ItemNote) []any { return []any{&n.ID, &n.Title, table.Nanos(&n.UpdatedAt)} })
 }
 
 // Titles reads the titles of work items and the names of roles, those that exist.

@@ -17,7 +17,7 @@ var items = table.New("ledger_work_item", []string{"project_id", "id"},
 	[]string{"project_id", "id", "title", "brief", "status", "priority", "owner_role_id", "reviewer_role_ids", "root_id", "created_at", "updated_at", "is_open", "rank"},
 	func(w *itemRow) []any {
 		return []any{&w.ProjectID, &w.ID, &w.Title, &w.Brief, &w.Status, &w.Priority, &w.OwnerRoleID, table.Pack(&w.ReviewerRoleIDs), &w.RootID,
-			when{&w.CreatedAt}, when{&w.UpdatedAt}, &w.open, &w.rank}
+			table.Nanos(&w.CreatedAt), table.Nanos(&w.UpdatedAt), &w.open, &w.rank}
 	})
 
 func plainItems(rows []itemRow) []ledger.WorkItem {

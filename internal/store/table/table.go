@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/store"
 )
@@ -151,4 +152,45 @@ func (p Packed) Value() (driver.Value, error) {
 	default:
 		return s, nil
 	}
+}
+
+// Moment stores a time as a whole number, the zero time as 0.
+type Moment struct {
+	t    *time.Time
+	from func(int64) time.Time
+	to   func(time.Time) int64
+}
+
+// Millis binds a time to a column of milliseconds, as [store.Millis] writes them.
+func Millis(t *time.Time) Moment { return Moment{t, store.Time, store.Millis} }
+
+// Nanos binds a time to a column of nanoseconds.
+func Nanos(t *time.Time) Moment { return Moment{t, timeOf, NanosOf} }
+
+// Scan implements sql.Scanner.
+func (m Moment) Scan(v any) error {
+	n, ok := v.(int64)
+	if !ok {
+		return fmt.Errorf("a time is stored as %T", v)
+	}
+	*m.t = m.from(n)
+	return nil
+}
+
+// Value implements driver.Valuer.
+func (m Moment) Value() (driver.Value, error) { return m.to(*m.t), nil }
+
+// NanosOf is a time as a column of nanoseconds holds it.
+func NanosOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func timeOf(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
 }

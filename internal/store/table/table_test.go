@@ -3,6 +3,7 @@ package table_test
 import (
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,22 +13,25 @@ import (
 )
 
 type thing struct {
-	Shelf, ID string
-	Count     int
-	Labels    []string
+	Shelf, ID  string
+	Count      int
+	Labels     []string
+	Made, Used time.Time
 }
 
-var things = table.New("test_thing", []string{"shelf", "id"}, []string{"shelf", "id", "count", "labels"},
-	func(t *thing) []any { return []any{&t.Shelf, &t.ID, &t.Count, table.Pack(&t.Labels)} })
+var things = table.New("test_thing", []string{"shelf", "id"}, []string{"shelf", "id", "count", "labels", "made", "used"},
+	func(t *thing) []any {
+		return []any{&t.Shelf, &t.ID, &t.Count, table.Pack(&t.Labels), table.Millis(&t.Made), table.Nanos(&t.Used)}
+	})
 
 func TestARecordIsWhatWasStored(t *testing.T) {
 	db, err := store.OpenMemory(t.Context(), store.Options{Sets: []store.Set{{Name: "test", Writer: 1, Files: fstest.MapFS{"0001_thing.sql": {Data: []byte(
-		`CREATE TABLE test_thing (shelf TEXT NOT NULL, id TEXT NOT NULL, count INTEGER NOT NULL, labels TEXT NOT NULL, extra TEXT NOT NULL DEFAULT '', PRIMARY KEY (shelf, id)) STRICT;`)}}}}})
+		`CREATE TABLE test_thing (shelf TEXT NOT NULL, id TEXT NOT NULL, count INTEGER NOT NULL, labels TEXT NOT NULL, made INTEGER NOT NULL, used INTEGER NOT NULL, extra TEXT NOT NULL DEFAULT '', PRIMARY KEY (shelf, id)) STRICT;`)}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	a, b := thing{"s", "a", 1, []string{"x", "y"}}, thing{"s", "b", 2, nil}
+	a, b := thing{"s", "a", 1, []string{"x", "y"}, time.UnixMilli(1_700_000_000_123).UTC(), time.Unix(1_700_000_000, 5).UTC()}, thing{Shelf: "s", ID: "b", Count: 2}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -45,8 +49,8 @@ func TestARecordIsWhatWasStored(t *testing.T) {
 		}
 		a.Count, a.Labels = 7, []string{}
 		must(things.Put(tx, a))
-		must(things.Put(tx, thing{"t", "a", 3, nil}))
-		if there, err := things.Update(tx, thing{"s", "none", 1, nil}); there || err != nil {
+		must(things.Put(tx, thing{Shelf: "t", ID: "a"}))
+		if there, err := things.Update(tx, thing{Shelf: "s", ID: "none"}); there || err != nil {
 			t.Errorf("an update of no row: %v %v", there, err)
 		}
 		got, err := things.List(tx, "WHERE shelf = ? ORDER BY id", "s")
