@@ -78,8 +78,10 @@ func (db *DB) alone(ctx context.Context, op string, f func() error) error {
 	if db.lock == nil {
 		return fault.New(fault.Invalid, op, "a Store in memory has no file")
 	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.leave()
 	unlock, err := db.lock.acquire(ctx, LockWait)
 	if err != nil {
 		return err

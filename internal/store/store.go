@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,9 +76,9 @@ type DB struct {
 	clock  clock.Clock
 	write  *sql.DB // nil when read-only
 	read   *sql.DB
-	lock   *fileLock // nil when read-only
-	mu     sync.Mutex
-	first  func(*Tx) error // see First; guarded by mu
+	lock   *fileLock       // nil when read-only
+	slot   chan struct{}   // holds one token: who wrote it may write
+	first  func(*Tx) error // see First; guarded by slot
 	newer  atomic.Int64    // the file's writer protocol or schema when it is newer than ours, else 0
 	steps  int             // how many migrations this release knows
 	secret []byte
@@ -112,7 +111,7 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 }
 
 func newDB(dir, file string, o Options) *DB {
-	db := &DB{dir: dir, file: file, clock: o.Clock, sets: o.Sets}
+	db := &DB{dir: dir, file: file, clock: o.Clock, sets: o.Sets, slot: make(chan struct{}, 1)}
 	if db.clock == nil {
 		db.clock = clock.System{}
 	}
@@ -243,8 +242,10 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	if err := db.CheckWritable(); err != nil {
 		return err
 	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.leave()
 	if db.lock != nil { // a Store in memory is nobody else's
 		unlock, err := db.lock.acquire(ctx, LockWait)
 		if err != nil {
@@ -310,10 +311,22 @@ func (db *DB) outgrown(protocol, schema int) bool {
 // asks for that: fn is stored together with the first thing that needs it, and costs no
 // wait for the disk of its own. Until then fn runs in every transaction that is tried.
 func (db *DB) First(fn func(*Tx) error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
+	db.slot <- struct{}{}
+	defer db.leave()
 	db.first = fn
 }
+
+// enter waits for its turn among the writers of this process, no longer than ctx.
+func (db *DB) enter(ctx context.Context) error {
+	select {
+	case db.slot <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (db *DB) leave() { <-db.slot }
 
 // CheckWritable returns why Update cannot work, or nil. A command calls it before its
 // first side effect. A model reads the text: it names no path of the Store.
