@@ -281,7 +281,12 @@ func handoff(o cli.HostBridgeOptions, route outbox.Route, id ids.BridgeID) wire.
 }
 
 // lockDir holds the input locks of panes: per user, because two Stores may name one pane.
-func lockDir() string {
+// Like tmux's own sockets it is below /tmp and nowhere else: two Bridges whose Hosts gave
+// them different environments must still keep one another out of a pane.
+func lockDir() string { return "/tmp/agent-knock-knock-" + uid() }
+
+// runtimeDir holds what other programs of this user look for.
+func runtimeDir() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "agent-knock-knock")
 	}

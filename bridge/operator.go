@@ -16,7 +16,7 @@ import (
 )
 
 // controlDir holds the sockets of this user's Bridges.
-func controlDir() string { return filepath.Join(lockDir(), "bridges") }
+func controlDir() string { return filepath.Join(runtimeDir(), "bridges") }
 
 func machineReport(ctx context.Context, o cli.DoctorOptions) doctor.MachineReport {
 	return doctor.Machine{StoreDir: o.StoreDir, ControlDir: controlDir(), Programs: wire.Binaries{}.Paths()}.Check(ctx)
