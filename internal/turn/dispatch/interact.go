@@ -227,14 +227,20 @@ func (s *Service) reply(t turn.Turn, in InteractionInput) (answering, error) {
 	return answering{turn: t, prompt: *p, option: option, text: text, answer: turn.Answer{Fingerprint: p.Fingerprint, Choice: choice}}, nil
 }
 
-// nextStep records and shows the step that took the place of the answered one.
+// nextStep records and shows the step that took the place of the answered one. Nobody hears
+// of it by the result of a call that was given up: then it counts as not told, and a sweep
+// tells it.
 func (s *Service) nextStep(ctx context.Context, in InteractionInput, got answered) InteractionResult {
 	t := got.turn
 	if got.next != nil && got.next.Step != nil {
+		record := turn.ShowPrompt
+		if ctx.Err() != nil {
+			record = turn.HoldPrompt
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
 		defer cancel()
 		after, err := s.change(ctx, t.ID, func(t turn.Turn, now time.Time) (turn.Plan, error) {
-			return turn.ShowPrompt(t, turn.Observation{Kind: turn.ObsPrompt, At: now, Source: "screen", Prompt: got.next}, now), nil
+			return record(t, turn.Observation{Kind: turn.ObsPrompt, At: now, Source: "screen", Prompt: got.next}, now), nil
 		})
 		if err != nil { // the monitor sees it too
 			s.Log.Debug("the next step could not be recorded", "turn", t.ID, "err", err)

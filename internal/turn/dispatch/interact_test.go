@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,34 @@ func TestAQuestionnaireIsAnsweredStepByStep(t *testing.T) { // spec part 2.19
 		t.Fatalf("%+v %v", got, err)
 	}
 	r.pressed("21")
+}
+
+// A result that nobody waits for any more shows nothing: the next step is told by a callback.
+func TestTheStepAfterACallThatWasGivenUpIsToldByASweep(t *testing.T) { // spec part 2.19
+	r := newRig(t)
+	first := ask("q1", 1)
+	tn := r.asked(first)
+	r.plays(first, map[string]agent.Screen{"2": dialog(confirmStep())})
+	id := r.review(tn.ID).Interaction.InteractionID
+	ctx, giveUp := context.WithCancel(t.Context())
+	shown := r.agent.onScreen
+	r.agent.onScreen = func(n int, s agent.Screen) agent.Screen {
+		s = shown(n, s)
+		if s.Prompt.Fingerprint == "fp-end" {
+			giveUp()
+		}
+		return s
+	}
+	if _, err := r.RespondInteraction(ctx, dispatch.InteractionInput{CallID: "c1", TurnID: tn.ID, InteractionID: id, Answers: choose("o2")}); err != nil || ctx.Err() == nil {
+		t.Fatalf("%v, the call was given up: %v", err, ctx.Err())
+	}
+	if err := r.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if all := deliveries(t, r); len(all) != 2 || !strings.Contains(string(all[1].Event.Body), "Send?") {
+		t.Errorf("%+v", all)
+	}
+	r.pressed("2")
 }
 
 func TestAnAnswerInWordsIsProvedInItsLineBeforeEnter(t *testing.T) {
