@@ -107,8 +107,8 @@ bigstore: tmux ## TURNS=200000: eight Bridges start at once on a Store that hold
 	AKK_BIG_TURNS=$(TURNS) go test -count 1 -run '^TestEightBridgesStartAtOnceOnABigStore$$' -v -timeout 30m ./internal/e2e
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for TIME each, then a summary
-	./internal/testkit/fuzz.sh $(TIME) $(WORKERS)
+fuzz: ## every fuzz target for TIME each, AT_ONCE of them at a time, then a summary
+	./internal/testkit/fuzz.sh $(TIME) $(WORKERS) $(AT_ONCE)
 
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 DIST      ?= dist
