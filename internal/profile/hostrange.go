@@ -3,9 +3,10 @@ package profile
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
+	"golang.org/x/mod/semver"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
@@ -18,8 +19,35 @@ const (
 // comparator is one condition on a Host version.
 type comparator struct {
 	operator string
-	operand  *semver.Version
+	operand  version
 }
+
+// version is an exact SemVer version as golang.org/x/mod/semver writes it: with a leading v.
+// That package compiles nothing at the start of the process, which every start would pay.
+type version string
+
+// parseVersion takes exactly three numbers of 64 bits and what SemVer lets follow, without a
+// leading v.
+func parseVersion(text string) (version, bool) {
+	v := "v" + text
+	// Canonical completes v1 and v1.2, which are not exact.
+	if len(text) > maxRange || !semver.IsValid(v) || semver.Canonical(v)+semver.Build(v) != v {
+		return "", false
+	}
+	for _, n := range strings.Split(version(v).release()[1:], ".") {
+		if _, err := strconv.ParseUint(n, 10, 64); err != nil {
+			return "", false
+		}
+	}
+	return version(v), true
+}
+
+// release is v without what marks it as a prerelease or a build.
+func (v version) release() string {
+	return strings.TrimSuffix(semver.Canonical(string(v)), semver.Prerelease(string(v)))
+}
+
+func (v version) prerelease() bool { return semver.Prerelease(string(v)) != "" }
 
 // operators, longest first: >= must not be read as >.
 var operators = []string{">=", "<=", ">", "<", "="}
@@ -44,8 +72,8 @@ func parseRange(text string) ([]comparator, error) {
 				break
 			}
 		}
-		v, err := semver.StrictNewVersion(part)
-		if err != nil {
+		v, ok := parseVersion(part)
+		if !ok {
 			return nil, errors.New("must be comparators such as >=1.8.0 <2.0.0: >=, >, <=, <, = or nothing, then an exact SemVer version, one blank between them")
 		}
 		c.operand = v
@@ -54,8 +82,8 @@ func parseRange(text string) ([]comparator, error) {
 	return list, nil
 }
 
-func (c comparator) holds(v *semver.Version) bool {
-	order := v.Compare(c.operand) // build metadata has no order
+func (c comparator) holds(v version) bool {
+	order := semver.Compare(string(v), string(c.operand)) // build metadata has no order
 	switch c.operator {
 	case ">=":
 		return order >= 0
@@ -71,16 +99,15 @@ func (c comparator) holds(v *semver.Version) bool {
 }
 
 // sameRelease reports whether c names a prerelease of v's own release.
-func (c comparator) sameRelease(v *semver.Version) bool {
-	o := c.operand
-	return o.Prerelease() != "" && o.Major() == v.Major() && o.Minor() == v.Minor() && o.Patch() == v.Patch()
+func (c comparator) sameRelease(v version) bool {
+	return c.operand.prerelease() && c.operand.release() == v.release()
 }
 
 // satisfies reports whether every comparator holds. A prerelease matches only when some
 // comparator speaks of a prerelease of the same release: >=1.8.0 says nothing about
 // 1.9.0-beta.1.
-func satisfies(v *semver.Version, list []comparator) bool {
-	named := v.Prerelease() == ""
+func satisfies(v version, list []comparator) bool {
+	named := !v.prerelease()
 	for _, c := range list {
 		if !c.holds(v) {
 			return false
@@ -90,16 +117,16 @@ func satisfies(v *semver.Version, list []comparator) bool {
 	return named
 }
 
-// CheckHost returns CodeIncompatible unless host is exactly the Profile's Host and version
+// CheckHost returns CodeIncompatible unless host is exactly the Profile's Host and hostVersion
 // is an exact SemVer version inside its range.
-func (p Profile) CheckHost(host, version string) error {
+func (p Profile) CheckHost(host, hostVersion string) error {
 	const op = "profile.check_host"
 	if host != p.Compatibility.Host {
 		return fault.New(CodeIncompatible, op, "--host is not the Host of this Profile, %q", p.Compatibility.Host).
 			WithHint("pass the exact Host id, or choose the Profile of your Host")
 	}
-	v, err := semver.StrictNewVersion(version)
-	if err != nil {
+	v, ok := parseVersion(hostVersion)
+	if !ok {
 		return fault.New(CodeIncompatible, op, "--host-version is not an exact SemVer version").
 			WithHint("pass three numbers such as 1.8.0, without a leading v")
 	}
@@ -108,7 +135,7 @@ func (p Profile) CheckHost(host, version string) error {
 		return invalid("$.compatibility.range", "%s", err)
 	}
 	if !satisfies(v, list) {
-		return fault.New(CodeIncompatible, op, "Host version %s is outside the Profile's range %q", v, p.Compatibility.Range).
+		return fault.New(CodeIncompatible, op, "Host version %s is outside the Profile's range %q", hostVersion, p.Compatibility.Range).
 			WithHint("run a Host version inside the range, or a Profile that supports this one")
 	}
 	return nil

@@ -56,7 +56,7 @@ func TestEveryComparatorMustHoldAndAPrereleaseMustBeMeant(t *testing.T) {
 	}
 }
 
-// The library's own constraints, where both grammars meet, are an independent witness.
+// Another library's constraints, where both grammars meet, are an independent witness.
 func TestARangeAgreesWithASecondImplementation(t *testing.T) {
 	number := rapid.IntRange(0, 3)
 	version := rapid.Custom(func(t *rapid.T) string {
@@ -77,9 +77,22 @@ func TestARangeAgreesWithASecondImplementation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := semver.MustParse(version.Draw(t, "version"))
-		if got, want := satisfies(v, list), constraint.Check(v); got != want {
+		v := version.Draw(t, "version")
+		ours, ok := parseVersion(v)
+		if got, want := satisfies(ours, list), constraint.Check(semver.MustParse(v)); !ok || got != want {
 			t.Fatalf("%q and %s: %v, the other says %v", text, v, got, want)
+		}
+	})
+}
+
+// Any text: what is an exact version is what the other library's strict reader takes.
+func TestAnExactVersionAgreesWithASecondImplementation(t *testing.T) {
+	part := rapid.SampledFrom([]string{"0", "1", "01", "10", ".", "..", "-", "+", "rc", "rc.1", "a-b", "v", " ", "x", "é", "-0", "-01", "1.2.3", "1.2.3-rc.1"})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(part, 0, 7).Draw(t, "parts"), "")
+		_, ok := parseVersion(text)
+		if _, err := semver.StrictNewVersion(text); ok != (err == nil) {
+			t.Fatalf("%q: %v, the other says %v", text, ok, err)
 		}
 	})
 }
