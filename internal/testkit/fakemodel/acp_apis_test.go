@@ -3,6 +3,7 @@ package fakemodel
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,21 @@ func TestAToolCallAndItsAnswerOverTheOtherAPIs(t *testing.T) {
 	}
 	if n := len(s.Requests()); n != 5 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// Every request says what persons said before, over each API.
+func TestWhatWasSaidBeforeIsKept(t *testing.T) {
+	s := Start(t)
+	said := func(text string) obj { return obj{"role": "user", "content": text, "parts": []any{obj{"text": text}}} }
+	list := []any{said("<environment_context>"), said("first"), said("second"), said("SAY:third")}
+	tools := []any{obj{"type": "function", "name": "x", "function": obj{"name": "x"}, "functionDeclarations": []any{obj{"name": "x"}}}}
+	for _, path := range []string{"/v1/responses", "/v1/messages", "/v1/chat/completions", "/v1beta/models/m:streamGenerateContent"} {
+		postStream(t, s, path, obj{"stream": true, "input": list, "messages": list, "contents": list, "tools": tools})
+		all := s.Requests()
+		if r := all[len(all)-1]; r.User != "SAY:third" || !slices.Equal(r.Earlier, []string{"first", "second"}) {
+			t.Errorf("%s: %+v", path, r)
+		}
 	}
 }
 

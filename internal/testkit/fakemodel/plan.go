@@ -47,6 +47,7 @@ func choose(t talk) plan {
 type talk struct {
 	user    string   // the last text of a person
 	results []string // of tools, since then
+	earlier []string // what persons said before
 }
 
 func (t talk) last() string {
@@ -57,8 +58,12 @@ func (t talk) last() string {
 }
 
 func (t *talk) said(texts []string) {
-	if n := len(texts); n > 0 {
-		*t = talk{user: texts[n-1]}
+	for _, text := range texts {
+		earlier := t.earlier
+		if t.user != "" {
+			earlier = append(earlier, t.user)
+		}
+		*t = talk{user: text, earlier: earlier}
 	}
 }
 

@@ -36,6 +36,7 @@ type Request struct {
 	Model   string    `json:"model"`
 	Tools   []string  `json:"tools"`   // as offered; "server/tool" for a namespace
 	User    string    `json:"user"`    // the last text of a person
+	Earlier []string  `json:"earlier"` // what persons said before, the last 100
 	Results int       `json:"results"` // tool results after it
 	Last    string    `json:"last"`    // the last tool result
 	Reply   string    `json:"reply"`   // "text ..." or "call name arguments"
@@ -47,6 +48,7 @@ type Request struct {
 const (
 	maxBody     = 64 << 20 // of a request
 	maxRequests = 10_000   // kept for Requests; older ones are forgotten
+	maxEarlier  = 100      // of a request
 	closeLimit  = 2 * time.Second
 )
 

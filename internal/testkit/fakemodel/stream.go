@@ -20,7 +20,7 @@ type reply struct {
 
 func (s *Server) start(w http.ResponseWriter, r *http.Request, api, kind string, body obj, t talk, p plan) *reply {
 	names := toolNames(arr(body["tools"]))
-	req := &Request{API: api, Kind: kind, Model: str(body["model"]), Tools: names, User: t.user,
+	req := &Request{API: api, Kind: kind, Model: str(body["model"]), Tools: names, User: t.user, Earlier: t.earlier[max(0, len(t.earlier)-maxEarlier):],
 		Results: len(t.results), Last: clip(t.last(), 2000), Reply: "text " + clip(p.text, 200)}
 	if p.call != nil {
 		name, args := resolve(p.call, names)
