@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // programName is what the first word of a command may be: no path and no NAME=value.
-var programName = regexp.MustCompile(`^[A-Za-z0-9._+-]+$`)
+var programName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._+-]+$`) })
 
 // ParseCommand splits a command line into its words, if it is one plain command: no other
 // command, redirection, expansion, pattern or comment can hide in it. Everything that a
@@ -20,7 +21,7 @@ func ParseCommand(line string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("the command is empty")
 	}
-	if !programName.MatchString(words[0]) {
+	if !programName().MatchString(words[0]) {
 		return nil, fmt.Errorf("the program is not a plain name")
 	}
 	return words, nil

@@ -92,7 +92,7 @@ func (r *Rule) check(home string) error {
 		}
 	}
 	for i, c := range r.Commands {
-		if len(c) == 0 || !programName.MatchString(c[0]) {
+		if len(c) == 0 || !programName().MatchString(c[0]) {
 			return fmt.Errorf("command %d does not begin with a plain program name", i+1)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/harness"
@@ -267,13 +268,15 @@ func redactJSON(raw json.RawMessage) []byte {
 }
 
 var (
-	urlForm    = regexp.MustCompile(`https?://[^\s"'<>\\\x00-\x1f\x7f]+`)
-	escapeForm = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+	urlForm    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"'<>\\\x00-\x1f\x7f]+`) })
+	escapeForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+	})
 )
 
 // pageIn finds a page's address in what an agent prints, without the terminal's codes.
 func pageIn(text string) string {
-	return strings.TrimRight(urlForm.FindString(escapeForm.ReplaceAllString(text, "")), ".,;:)]}")
+	return strings.TrimRight(urlForm().FindString(escapeForm().ReplaceAllString(text, "")), ".,;:)]}")
 }
 
 // exists reports that a record is there already.

@@ -450,7 +450,7 @@ func (l *live) loginSees(text string) {
 		return
 	}
 	n.seen = append(n.seen, page)
-	l.newQuestion(harness.Question{Kind: harness.AskURL, Style: harness.StyleAuth, Title: "Open this page to log in", Message: redact.Line(escapeForm.ReplaceAllString(text, ""), 1000),
+	l.newQuestion(harness.Question{Kind: harness.AskURL, Style: harness.StyleAuth, Title: "Open this page to log in", Message: redact.Line(escapeForm().ReplaceAllString(text, ""), 1000),
 		URL: page, Schema: harness.OpenedSchema}, 0)
 	n.to(l, harness.AuthAsked)
 	_ = l.flush() // retried by the loop

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -111,18 +112,21 @@ func (s *Service) inspect(ctx context.Context, ses *session) (Inspection, error)
 	return out, nil
 }
 
-// accountField are the fields whose value says who pays; they are shown without it.
-var accountField = regexp.MustCompile(`(?i)\b(account|e-?mail|organi[sz]ation|login|auth|api key|user|plan|token source)\b`)
+// accountField are the fields whose value says who pays; they are shown without it. It is
+// compiled at its first use: a start pays for nothing that it does not do.
+var accountField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(account|e-?mail|organi[sz]ation|login|auth|api key|user|plan|token source)\b`)
+})
 
-var address = regexp.MustCompile(`[^\s@<>()]+@[^\s@<>()]+\.[^\s@<>()]+`)
+var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^\s@<>()]+@[^\s@<>()]+\.[^\s@<>()]+`) })
 
 // shown is the panel as a Host may see it.
 func shown(fields []agent.Field) *NativeStatus {
 	out := &NativeStatus{Kind: "native_status", Fields: []agent.Field{}}
 	var text strings.Builder
 	for _, f := range fields[:min(len(fields), MaxFields)] {
-		name, value := redact.Line(f.Name, MaxValue), redact.Line(address.ReplaceAllString(f.Value, redact.Mask), MaxValue)
-		if accountField.MatchString(name) && !strings.HasPrefix(value, "<none") && value != "none" {
+		name, value := redact.Line(f.Name, MaxValue), redact.Line(address().ReplaceAllString(f.Value, redact.Mask), MaxValue)
+		if accountField().MatchString(name) && !strings.HasPrefix(value, "<none") && value != "none" {
 			value = redact.Mask
 		}
 		out.Fields = append(out.Fields, agent.Field{Name: name, Value: value})
