@@ -129,6 +129,34 @@ func TestAServerThatEndsTakesItsAgentsWithIt(t *testing.T) {
 	}
 }
 
+// Case 11: a server whose supervisor died leaves its agents no time. Unhurried, this one would
+// take the 5 s of a cancel and the graces of an agent that ignores everything.
+func TestAServerWhoseSupervisorDiedEndsAtOnceWhateverItsAgentsDo(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, dir)
+	pid := int(s.create("s", "--ignore-term", "--stay-open")["launch_info"].(object)["transport_pid"].(float64))
+	s.await("s", s.send("s", "SAY x"), "completed")
+	id := s.send("s", "SPAWN; IGNORE-CANCEL; SAY x")
+	s.await("s", id, "running")
+	began := time.Now()
+	if err := s.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.ended(); code != 0 {
+		t.Errorf("exit %d: %s", code, s.log)
+	}
+	gone(t, pid, patience)
+	took := time.Since(began)
+	t.Logf("the server and its agent ended in %v", took)
+	if took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	s = startServer(t, dir)
+	if st := s.must("message_status", object{"session_id": "s", "message_id": id}); st["state"] != "cancelled" || st["cancel_reason"] != "session_closed" {
+		t.Errorf("%v", st)
+	}
+}
+
 // Spec part 2.1: who may talk to the server at all.
 func TestABrowserOrAStrangerIsRefused(t *testing.T) {
 	s := startServer(t, t.TempDir())

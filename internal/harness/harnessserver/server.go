@@ -29,8 +29,11 @@ const (
 	headerLimit   = 10 * time.Second
 	bodyLimit     = time.Minute
 	idleLimit     = time.Minute
-	drainLimit    = 5 * time.Second  // for answers that are being written at the end
-	shutdownLimit = 30 * time.Second // for agents to end
+	drainLimit    = time.Second     // for answers that are being written at the end
+	shutdownLimit = 8 * time.Second // for agents to end; a supervisor waits 10 s
+	// A server whose supervisor died ends within 2 s, whatever its agents do.
+	hurriedDrain    = 200 * time.Millisecond
+	hurriedShutdown = 700 * time.Millisecond
 )
 
 // Options of a server.
@@ -171,13 +174,17 @@ func (s *Server) loop(ctx context.Context, listener net.Listener) error {
 		s.opts.Log.Info("the harness server ends", "reason", context.Cause(ctx))
 	}
 	endWork()
+	forAnswers, forAgents := drainLimit, shutdownLimit
+	if errors.Is(context.Cause(ctx), errLifeline) {
+		forAnswers, forAgents = hurriedDrain, hurriedShutdown
+	}
 	base := context.WithoutCancel(ctx)
-	drain, endDrain := context.WithTimeout(base, drainLimit)
+	drain, endDrain := context.WithTimeout(base, forAnswers)
 	defer endDrain()
 	if web.Shutdown(drain) != nil {
 		_ = web.Close() // what still writes is cut off
 	}
-	agents, endAgents := context.WithTimeout(base, shutdownLimit)
+	agents, endAgents := context.WithTimeout(base, forAgents)
 	defer endAgents()
 	s.sessions.Close(agents)
 	return err

@@ -256,7 +256,8 @@ func (k *keeper) end(ended <-chan error) error {
 		return err
 	default:
 	}
-	closeAll(k.life)
+	// The end of its stdin would tell the server that we are gone and that it has to hurry.
+	defer closeAll(k.life)
 	_ = k.cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()

@@ -80,6 +80,7 @@ func (l *live) close(ctx context.Context, why string) {
 		case <-t.done:
 		case <-timer:
 		case <-ctx.Done():
+		case <-l.svc.rushed.Done():
 		}
 		stop()
 	}
@@ -114,9 +115,11 @@ func (l *live) endAgent(ctx context.Context) launch.Exit {
 	l.mu.Lock()
 	process, conn := l.process, l.conn
 	l.mu.Unlock()
-	// The end of the agent does not end with the caller, but it has a bound of its own.
+	// The end of the agent does not end with the caller, but it has a bound of its own, and
+	// the server's end may leave it no time.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.svc.cfg.Transport.TerminateGraceSeconds.Duration()+5*time.Second)
 	defer cancel()
+	defer context.AfterFunc(l.svc.rushed, cancel)()
 	exit := process.Close(ctx)
 	if conn != nil {
 		conn.Close()

@@ -143,11 +143,13 @@ func (s *Service) reapLoop(ctx context.Context) {
 }
 
 // Close ends every session and waits for that; when ctx ends first the agents are killed
-// without their grace.
+// without their grace, also those that somebody else is ending.
 func (s *Service) Close(ctx context.Context) {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
+	defer s.rush()
+	defer context.AfterFunc(ctx, s.rush)()
 	done := make(chan struct{})
 	live := s.all()
 	for _, l := range live {

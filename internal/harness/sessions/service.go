@@ -41,7 +41,9 @@ type Service struct {
 	log    *slog.Logger
 	group  *lifecycle.Group
 	logins *logins
-	dirty  chan struct{} // some session has events that are not stored yet
+	dirty  chan struct{}   // some session has events that are not stored yet
+	rushed context.Context // ends when agents have no more time to end by themselves
+	rush   context.CancelFunc
 
 	mu       sync.Mutex
 	live     map[string]*live
@@ -61,7 +63,9 @@ func New(ctx context.Context, db *store.DB, o Options) (*Service, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.logins = newLogins(o.Config.Authentication)
+	s.rushed, s.rush = context.WithCancel(ctx)
 	if err := s.recover(ctx); err != nil {
+		s.rush()
 		return nil, err
 	}
 	s.group = lifecycle.NewGroup(ctx)
