@@ -52,6 +52,7 @@ type Found struct {
 func (s *Starter) Ensure(ctx context.Context) (Found, error) {
 	pong, err := s.ping(ctx)
 	if err == nil {
+		s.adopt(pong)
 		return Found{Pong: pong}, nil
 	}
 	if !client.Unsent(err) || fault.Is(err, client.Cancelled) {
@@ -102,6 +103,7 @@ func (s *Starter) start(ctx context.Context) (Found, error) {
 	}
 	pong, err := s.ping(ctx)
 	if err == nil {
+		s.adopt(pong)
 		return Found{Pong: pong}, nil
 	}
 	if !client.Absent(err) {
@@ -120,6 +122,7 @@ func (s *Starter) launch(ctx context.Context) (Found, error) {
 		s.Log.Error("the server cannot be started", "err", err)
 		return Found{}, err
 	}
+	sweep(s.Settings.ClientDir)
 	nonce := newNonce()
 	l := &launch{starter: s, nonce: nonce, entry: e, log: filepath.Join(s.Settings.ClientDir, "server-"+s.fileName()+".log")}
 	if info, err := os.Stat(l.log); err == nil {

@@ -77,7 +77,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := prepareDir(dir); err != nil {
 		return err
 	}
-	lock, err := lockDir(dir)
+	var patience time.Duration
+	if o.Lifeline != nil { // the one before may be ending
+		patience = lockPatience
+	}
+	lock, err := lockDir(ctx, dir, patience)
 	if err != nil {
 		return err
 	}

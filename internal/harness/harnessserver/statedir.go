@@ -1,6 +1,7 @@
 package harnessserver
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +16,12 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/harness/config"
+)
+
+const (
+	lockTick = 20 * time.Millisecond
+	// lockPatience is longer than the end of a server whose supervisor died.
+	lockPatience = 3 * time.Second
 )
 
 // Holder is what a running server writes into the lock file it holds, for people and for
@@ -55,17 +62,29 @@ func prepareDir(dir string) error {
 }
 
 // lockDir takes the lock of the state directory until the file is closed or the process
-// ends. It never waits.
-func lockDir(dir string) (*os.File, error) {
+// ends. It waits for the holder as long as patience says: a server that ends gives its
+// address up before its lock.
+func lockDir(ctx context.Context, dir string, patience time.Duration) (*os.File, error) {
 	path := config.LockFile(dir)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, harness.Fail(err, harness.InvalidConfig, "the lock file %s cannot be opened", path)
 	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	tick := time.NewTicker(lockTick)
+	defer tick.Stop()
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) || ctx.Err() != nil {
 			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 		}
 	}
 	if err == nil {
