@@ -164,15 +164,29 @@ func MayStart(s Session, slot Slot) error {
 	case StateStarting:
 		return Refuse(NotReady, "the session is still starting").Advise("try again in a moment")
 	case StateClosed:
-		return Refuse(SessionClosed, "the session is closed").Advise("create a new session, or reopen this one")
+		return s.goOn(Refuse(SessionClosed, "the session is closed"))
 	case StateInterrupted:
-		return Refuse(Interrupted, "the session was interrupted by a restart of the server").Advise("reopen it with reopen_session, or create a new one")
+		return s.goOn(Refuse(Interrupted, "the session was interrupted by a restart of the server"))
 	}
-	e := Refuse(SessionFailed, "the session failed").Advise("read its state, then reopen it or create a new one")
+	e := s.goOn(Refuse(SessionFailed, "the session failed"))
 	if s.Problem != nil {
 		e = e.With(Detail{"cause": s.Problem.Code})
 	}
 	return e
+}
+
+// goOn says how to go on when a session has no agent any more: where the agent keeps its
+// conversations, with the same one. What was never stored has to be given again.
+func (s Session) goOn(e *Error) *Error {
+	d := Detail{"session_id": s.ID, "next_action": "create_session"}
+	if s.AgentSessionID == "" || !s.CanResume {
+		return e.Advise("create a new session; it knows nothing of this one").With(d)
+	}
+	d["resume_session_id"], d["harness"], d["model_id"], d["cwd"] = s.AgentSessionID, s.Launch.Harness, s.ModelID, s.Launch.Cwd
+	if len(s.WithheldEnv) > 0 {
+		d["give_again"] = s.WithheldEnv
+	}
+	return e.Advise("call create_session as for this session and with resume_session_id; resumed tells whether the agent remembers").With(d)
 }
 
 // NeedLogin is the refusal of everything that needs a login first.

@@ -91,7 +91,7 @@ func (s *Service) Create(ctx context.Context, want harness.Launch) (SessionStatu
 		}
 		return SessionStatus{}, err
 	}
-	err = s.begin(l, "")
+	err = s.begin(l, want.ResumeSessionID)
 	if err != nil && !fault.Is(err, harness.AuthRequired) {
 		// What never started leaves nothing behind.
 		if dropErr := s.update(func(tx *store.Tx) error { return harnesssql.DropSession(tx, rec.ID) }); dropErr != nil {
@@ -173,7 +173,12 @@ func (s *Service) begin(l *live, agentSession string) error {
 		return s.abandon(l, harness.Refuse(harness.SessionClosed, "the session was closed while it started"))
 	}
 	l.starting = cancel
+	l.rec.AgentSessionID = agentSession // taken: its replayed history is known as such
 	l.mu.Unlock()
+	if other := s.holds(agentSession, l); other != "" {
+		return s.abandon(l, harness.Refuse(harness.Busy, "session %s has that conversation of the agent, and is live", other).
+			Advise("use that session, or close it first").With(harness.Detail{"session_id": other}))
+	}
 	err := l.start(ctx)
 	if err == nil {
 		err = l.openSession(ctx, agentSession)
@@ -298,7 +303,7 @@ func (l *live) openOrResume(ctx context.Context, agentSession string) (open acp.
 	if agentSession != "" {
 		l.mu.Lock()
 		caps := l.agent.Caps
-		l.rec.AgentSessionID = agentSession // its replayed history is known as such
+		l.rec.AgentSessionID = agentSession
 		l.mu.Unlock()
 		switch {
 		case caps.Resume:

@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -103,4 +104,27 @@ func restored(rec harness.Session, again Again) (harness.Launch, error) {
 		return want, harness.Refuse(harness.InvalidParam, "give again what is not stored: %s", strings.Join(missing, ", ")).With(harness.Detail{"missing": missing})
 	}
 	return want.Check(want.Harness)
+}
+
+// holds names a live session, but not l, that has the agent's session: two agents in one
+// conversation would write over each other. It is empty when there is none.
+func (s *Service) holds(agentSession string, l *live) string {
+	if agentSession == "" {
+		return ""
+	}
+	s.mu.Lock()
+	others := slices.Collect(maps.Values(s.live))
+	s.mu.Unlock()
+	for _, o := range others {
+		if o == l {
+			continue
+		}
+		o.mu.Lock()
+		same := o.rec.AgentSessionID == agentSession && o.rec.Launch.Harness == l.secrets.Harness
+		o.mu.Unlock()
+		if same {
+			return o.id
+		}
+	}
+	return ""
 }

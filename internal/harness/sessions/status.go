@@ -56,6 +56,7 @@ type SessionStatus struct {
 	AgentName      string               `json:"harness_name,omitempty"`
 	AgentVersion   string               `json:"harness_version,omitempty"`
 	CanResume      bool                 `json:"can_resume"`
+	Resumed        *bool                `json:"resumed,omitempty"` // of one that was to take up a conversation: whether it did
 	ActiveMessage  string               `json:"active_message_id,omitempty"`
 	Messages       int                  `json:"messages_total"`
 	Questions      []harness.Question   `json:"questions"`
@@ -184,7 +185,12 @@ func sessionStatus(rec harness.Session, slot harness.Slot) SessionStatus {
 		yes := rec.State == harness.StateReady
 		authenticated = &yes
 	}
-	return SessionStatus{SessionID: rec.ID, State: rec.State, Operation: slot, Seq: rec.Seq, Authenticated: authenticated, Harness: rec.Launch.Harness,
+	var resumed *bool
+	if wanted := rec.Launch.ResumeSessionID; wanted != "" {
+		same := rec.AgentSessionID == wanted
+		resumed = &same
+	}
+	return SessionStatus{SessionID: rec.ID, State: rec.State, Resumed: resumed, Operation: slot, Seq: rec.Seq, Authenticated: authenticated, Harness: rec.Launch.Harness,
 		ModelID: rec.ModelID, ModelName: rec.ModelName, ThinkingLevel: rec.Thinking, PermissionMode: rec.PermissionMode, Cwd: rec.Launch.Cwd, Title: rec.Launch.Title,
 		AgentSessionID: rec.AgentSessionID, AgentName: rec.AgentName, AgentVersion: rec.AgentVersion, CanResume: rec.CanResume, Messages: rec.Messages,
 		Questions: []harness.Question{}, Error: rec.Problem, CreatedAt: rec.CreatedAt, UpdatedAt: rec.UpdatedAt, ClosedAt: timeOrNil(rec.ClosedAt),

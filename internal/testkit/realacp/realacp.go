@@ -125,7 +125,9 @@ func (a *Agent) gemini(_, modelURL, _ string) error {
 func (a *Agent) opencode(_, modelURL, bin string) error {
 	type dict = map[string]any
 	// The package has the executable without the wrapper's link.
-	a.Argv, a.Model = []string{filepath.Join(filepath.Dir(bin), "opencode-linux-x64", "bin", "opencode"), "acp"}, "fake/fake-1"
+	bin = filepath.Join(filepath.Dir(bin), "opencode-linux-x64", "bin")
+	a.Argv, a.Model = []string{"opencode", "acp"}, "fake/fake-1"
+	a.Env["PATH"] = bin + string(filepath.ListSeparator) + a.Env["PATH"]
 	config, err := json.Marshal(dict{
 		"model": a.Model, "small_model": a.Model, "enabled_providers": []string{"fake"}, "autoupdate": false, "share": "disabled",
 		"permission": dict{"bash": "ask", "edit": "ask"},
