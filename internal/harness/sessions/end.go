@@ -21,6 +21,25 @@ func (l *live) takeEnd() bool {
 	return true
 }
 
+// awaitStart waits until nobody starts the session any more. An agent that dies while it
+// starts is ended by who starts it.
+func (l *live) awaitStart(ctx context.Context) {
+	for {
+		l.mu.Lock()
+		over, changed := l.ending || l.rec.State != harness.StateStarting, l.changed
+		l.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-changed:
+		case <-l.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // lose ends a session whose agent is gone or cannot be trusted any more. The message that
 // was running fails; what the agent did is not known.
 func (l *live) lose(ctx context.Context, p *harness.Problem) {

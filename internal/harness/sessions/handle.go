@@ -57,7 +57,10 @@ func (l *live) Handle(e acp.Event) {
 	case *acp.Closed:
 		if !l.ending {
 			problem := problemOf(e.Err)
-			l.svc.group.Go(func(ctx context.Context) { l.lose(ctx, problem) })
+			l.svc.group.Go(func(ctx context.Context) {
+				l.awaitStart(ctx)
+				l.lose(ctx, problem)
+			})
 		}
 	}
 }

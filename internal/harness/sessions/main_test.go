@@ -73,11 +73,17 @@ func newWorld(t *testing.T, change ...func(*config.Config)) *world {
 
 func (w *world) start() {
 	w.Helper()
+	w.open(w.launch)
+}
+
+// open is start with another way to start agents.
+func (w *world) open(by sessions.Launcher) {
+	w.Helper()
 	var err error
 	if w.db, err = store.OpenFile(w.ctx, filepath.Join(w.dir, "harness.db"), store.Options{Relaxed: true, Sets: []store.Set{harnesssql.Tables()}}); err != nil {
 		w.Fatal(err)
 	}
-	if w.svc, err = sessions.New(w.ctx, w.db, sessions.Options{Config: w.cfg, Launcher: w.launch}); err != nil {
+	if w.svc, err = sessions.New(w.ctx, w.db, sessions.Options{Config: w.cfg, Launcher: by}); err != nil {
 		w.Fatal(err)
 	}
 }
