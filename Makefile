@@ -92,6 +92,17 @@ bench: tmux build ## the budgets of docs/BENCHMARKS.md, measured
 kill: tmux build ## SIGKILL Bridge, monitor and callback worker at random during 100 sends
 	AKK_KILL_SENDS=100 go test -count 1 -run '^(TestHundredSendsUnderRandomKills|TestH2ASend.*)$$' -v -timeout 20m ./internal/e2e/...
 
+.PHONY: bench-acp
+bench-acp: ## the budgets of headless agents in docs/BENCHMARKS.md, measured
+	go test -tags e2e -count 1 -run '^TestHeadlessBudgets$$' -v -timeout 15m ./internal/e2e
+	go test -run '^$$' -bench '^BenchmarkStream$$' -benchtime 2s ./internal/redact
+
+ACP_ROUNDS = $(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),200)
+.PHONY: kill-acp
+kill-acp: ## ROUNDS=200: SIGKILL proxy, server, supervisor and agents of headless sessions at random; SEED= ONLY= play one again
+	AKK_ACP_ROUNDS=$(ACP_ROUNDS) AKK_ACP_SEED=$(SEED) AKK_ACP_ONLY=$(ONLY) \
+	  go test -count 1 -run '^TestManyKillsOfProxyServerSupervisorAndAgent$$' -v -timeout 60m ./internal/e2e
+
 ROUNDS  ?= 500
 SEED    ?= $(shell date +%s)
 ONLY    ?= -1
