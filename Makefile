@@ -16,16 +16,17 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## bin/agent-knock-knock, bin/akk-monitor, bin/akk-callback, bin/akk-top
+build: ## bin/agent-knock-knock, bin/akk-monitor, bin/akk-callback, bin/akk-top, bin/akk-telemetry
 	$(GOBUILD) -o $(BIN)/agent-knock-knock ./bridge
 	$(GOBUILD) -o $(BIN)/akk-monitor ./monitor
 	$(GOBUILD) -o $(BIN)/akk-callback ./worker
 	$(GOBUILD) -o $(BIN)/akk-top ./internal/top/akktop
+	$(GOBUILD) -o $(BIN)/akk-telemetry ./internal/telemetry/akktelemetry
 
 .PHONY: install
 install: build ## put the programs into $(PREFIX)/bin
 	install -d $(PREFIX)/bin
-	install -m 755 $(BIN)/agent-knock-knock $(BIN)/akk-monitor $(BIN)/akk-callback $(BIN)/akk-top $(PREFIX)/bin/
+	install -m 755 $(BIN)/agent-knock-knock $(BIN)/akk-monitor $(BIN)/akk-callback $(BIN)/akk-top $(BIN)/akk-telemetry $(PREFIX)/bin/
 
 .PHONY: tmux
 tmux: # a line that says what to do, before anything needs tmux

@@ -26,6 +26,9 @@ func (b *bridge) describe() control.Description {
 	d := control.Description{BridgeID: b.id, PID: os.Getpid(), Version: version.Version, WireVersion: version.Wire, Host: b.options.Host, HostVersion: b.options.HostVersion,
 		ProfileID: a.Profile.ID, ProfileRevision: a.Profile.Revision, ProfileFingerprint: a.Fingerprint, StoreDir: b.db.Dir(), StoreWritable: b.db.Writable(),
 		StartedAt: b.started, Workers: b.supervisor.Status()}
+	if w, on := b.telemetry.Status(); on {
+		d.Workers = append(d.Workers, w)
+	}
 	if err := a.CheckDrift(); err != nil {
 		_, d.ProfileDrift, _ = fault.Public(err)
 	}

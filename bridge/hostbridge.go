@@ -31,6 +31,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/retention"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/supervise"
+	"github.com/agent-knock-knock/akk/internal/telemetry/feed"
 	"github.com/agent-knock-knock/akk/internal/toolkit"
 	"github.com/agent-knock-knock/akk/internal/turn/dispatch"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
@@ -118,6 +119,7 @@ type bridge struct {
 	pump       *delivery.Pump
 	loop       *reconcile.Loop
 	control    *control.Server
+	telemetry  *feed.Feed // nil when it is off
 	ctx        context.Context
 }
 
@@ -147,15 +149,18 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 		return err
 	}
 	b.spawner = proc.NewSpawner()
+	b.telemetry = b.newFeed()
 	route := route(b.db, o.Admitted)
 	sink := &sink{}
 	b.supervisor, err = supervise.New(b.ctx, supervise.Config{
 		Spawner: b.spawner, Binaries: binaries, RunDir: b.runDir, Handoff: handoff(o, route, b.id), Sink: sink, Log: b.log,
+		Restarted: b.telemetry.Restarted,
 	})
 	if err != nil {
 		return err
 	}
-	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor, o.Admitted.CheckDrift}, Owner: b.id, Live: route, Clock: clock.System{}, Log: b.log})
+	b.pump = delivery.New(delivery.Config{DB: b.db, Worker: callbackWorker{b.supervisor, o.Admitted.CheckDrift}, Owner: b.id, Live: route, Clock: clock.System{}, Log: b.log,
+		Ended: b.telemetry.Callback})
 	scanner := discover.New(o.TmuxSockets, codex.New(codex.Options{}), claude.New(claude.Options{}))
 	b.watches = watcher.New(watcher.Config{DB: b.db, Bridge: b.id, Scanner: scanner, Monitors: watchMonitors{b.supervisor}, Route: route,
 		CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick, Clock: clock.System{}, Log: b.log})
@@ -165,6 +170,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 		DB: b.db, Bridge: b.id, Scanner: scanner, Watches: b.watches, Transitions: b.threads,
 		Monitors: monitors{b.supervisor}, Route: route, CheckProfile: o.Admitted.CheckDrift, Enqueued: b.pump.Kick,
 		LockDir: lockDir(), Clock: clock.System{}, Log: b.log, Callbacks: b.pump, Policy: o.Policy,
+		Told: b.telemetry.Turn,
 	})
 	b.panels = panels.New(panels.Config{DB: b.db, Desk: desk, Sender: b.turns, Clock: clock.System{}, Extended: o.Extended, Log: b.log})
 	b.turns.Rows = []dispatch.RowSource{b.watches, b.threads, b.panels} // before anybody can ask
@@ -205,6 +211,7 @@ func (b *bridge) register(o cli.HostBridgeOptions) error {
 // begin starts the Host-owned lifecycle, once MCP is connected.
 func (b *bridge) begin() {
 	b.answerOperators()
+	b.telemetry.Start(b.ctx)
 	debug.SetGCPercent(gcPercent) // not before: a start needs no collection
 	b.pump.Start(b.ctx)
 	b.loop.Start(b.ctx)
@@ -235,6 +242,9 @@ func (b *bridge) end(sessionErr error) error {
 	}
 	b.loop.Stop()
 	b.pump.Stop()
+	var telling sync.WaitGroup
+	telling.Go(b.telemetry.Stop) // beside the workers' end: it has its own bound
+	defer telling.Wait()
 	ctx, cancel := context.WithTimeout(b.ctx, stopLimit)
 	defer cancel()
 	if err := b.supervisor.Stop(ctx); err != nil {

@@ -26,13 +26,13 @@ const (
 // floors orders the house, lowest first. A package imports its own floor or lower ones.
 var floors = [][]string{
 	{"internal/fault", "internal/ids", "internal/clock", "internal/strictjson", "internal/redact", "internal/lifecycle", "internal/version", "internal/pattern", "internal/crashpoint", "schemas", "examples/host-profiles"},
-	{"internal/turn", "internal/outbox", "internal/profile", "internal/watch", "internal/native", "internal/policy", "internal/offer", "internal/ledger", "internal/ledger/overview", "internal/harness", "internal/harness/config"},
+	{"internal/turn", "internal/outbox", "internal/profile", "internal/watch", "internal/native", "internal/policy", "internal/offer", "internal/ledger", "internal/ledger/overview", "internal/harness", "internal/harness/config", "internal/telemetry"},
 	{"internal/store", "internal/store/table", "internal/turn/turnsql", "internal/outbox/outboxsql", "internal/watch/watchsql", "internal/native/nativesql", "internal/ledger/ledgersql", "internal/harness/harnesssql"},
 	{"internal/procinfo", "internal/tmux", "internal/agent", "internal/agent/logend", "internal/agent/codex", "internal/agent/codex/known", "internal/agent/codex/rollout", "internal/agent/codex/screen", "internal/agent/codex/appserver", "internal/agent/codex/panel", "internal/agent/claude/panel", "internal/agent/claude", "internal/agent/claude/known", "internal/agent/claude/screen", "internal/agent/claude/transcript", "internal/proc", "internal/observe", "internal/callbackexec", "internal/discover", "internal/keyboard", "internal/harness/acp", "internal/harness/quirks", "internal/harness/launch", "internal/harness/client", "internal/harness/logkeeper"},
 	{"proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1", "proto/akk/control/v1", "internal/wire", "internal/supervise", "internal/control"},
-	{"internal/turn/dispatch", "internal/outbox/delivery", "internal/reconcile", "internal/retention", "internal/doctor", "internal/pane", "internal/watch/watcher", "internal/native/threads", "internal/native/panels", "internal/ledger/coord", "internal/ledger/skillfind", "internal/harness/sessions", "internal/harness/autostart"},
-	{"internal/toolkit", "internal/mcpserver", "internal/turn/turntools", "internal/watch/watchtools", "internal/native/nativetools", "internal/ledger/ledgertools", "internal/ledger/ledgerserver", "internal/harness/harnessserver", "internal/harness/harnesstools", "internal/catalogue", "internal/catalogue/hosttools", "internal/top", "internal/top/live", "internal/cli"},
-	{"bridge", "bridge/coordination", "monitor", "worker", "internal/dist", "internal/top/akktop", "examples/host", "examples/ledger-embed"},
+	{"internal/turn/dispatch", "internal/outbox/delivery", "internal/reconcile", "internal/retention", "internal/doctor", "internal/pane", "internal/watch/watcher", "internal/native/threads", "internal/native/panels", "internal/ledger/coord", "internal/ledger/skillfind", "internal/harness/sessions", "internal/harness/autostart", "internal/telemetry/feed"},
+	{"internal/toolkit", "internal/mcpserver", "internal/turn/turntools", "internal/watch/watchtools", "internal/native/nativetools", "internal/ledger/ledgertools", "internal/ledger/ledgerserver", "internal/harness/harnessserver", "internal/harness/harnesstools", "internal/catalogue", "internal/catalogue/hosttools", "internal/top", "internal/top/live", "internal/telemetry/export", "internal/cli"},
+	{"bridge", "bridge/coordination", "monitor", "worker", "internal/dist", "internal/top/akktop", "internal/telemetry/akktelemetry", "examples/host", "examples/ledger-embed"},
 }
 
 // allowed names the only places that may import a library.
@@ -43,11 +43,12 @@ var allowed = map[string][]string{
 	"github.com/hashicorp/go-plugin":          {"internal/wire", "internal/supervise"},
 	"google.golang.org/grpc":                  {"internal/wire", "internal/supervise", "internal/control", "proto/akk/control/v1", "proto/akk/monitor/v1", "proto/akk/callback/v1", "proto/akk/handoff/v1"},
 	"github.com/charmbracelet/bubbletea":      {"internal/top/live"},
+	"go.opentelemetry.io/otel":                {"internal/telemetry/export"},
 	"github.com/spf13/cobra":                  {"internal/cli", "internal/dist"},
 }
 
 // pure packages hold rules: values in, values out.
-var pure = []string{"internal/turn", "internal/outbox", "internal/fault", "internal/watch", "internal/native", "internal/policy", "internal/ledger", "internal/ledger/overview", "internal/harness"}
+var pure = []string{"internal/turn", "internal/outbox", "internal/fault", "internal/watch", "internal/native", "internal/policy", "internal/ledger", "internal/ledger/overview", "internal/harness", "internal/telemetry"}
 
 type file struct {
 	path  string // relative to the repository
@@ -127,7 +128,7 @@ func checkImport(t *testing.T, f file, imp string, testOnly bool, own int, level
 // write to stdout, which belongs to MCP alone.
 func checkCalls(t *testing.T, f file) {
 	t.Helper()
-	isMain := f.dir == "bridge" || f.dir == "bridge/coordination" || f.dir == "monitor" || f.dir == "worker" || f.dir == "internal/dist" || f.dir == "internal/top/akktop" || strings.HasPrefix(f.dir, "examples/")
+	isMain := f.dir == "bridge" || f.dir == "bridge/coordination" || f.dir == "monitor" || f.dir == "worker" || f.dir == "internal/dist" || f.dir == "internal/top/akktop" || f.dir == "internal/telemetry/akktelemetry" || strings.HasPrefix(f.dir, "examples/")
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		sel, ok := n.(*ast.SelectorExpr)
 		if !ok {
@@ -167,6 +168,21 @@ func TestWorkersLinkNoStore(t *testing.T) {
 			if bytes.Contains(out, []byte(bad+"\n")) {
 				t.Errorf("%s links %s: a worker is a sensor or an actuator, only the Bridge writes", main, bad)
 			}
+		}
+	}
+}
+
+// The SDK and its exporters take their time at every start: only akk-telemetry has them.
+func TestNoOtherProgramLinksOpenTelemetry(t *testing.T) {
+	for _, main := range []string{"./bridge", "./monitor", "./worker", "./internal/top/akktop"} {
+		cmd := exec.Command("go", "list", "-deps", main)
+		cmd.Dir = root(t)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go list %s: %v\n%s", main, err, out)
+		}
+		if bytes.Contains(out, []byte("go.opentelemetry.io/")) {
+			t.Errorf("%s links OpenTelemetry", main)
 		}
 	}
 }

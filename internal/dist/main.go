@@ -1,4 +1,4 @@
-// Command dist makes the archives of a release: the four programs for each platform, with
+// Command dist makes the archives of a release: the five programs for each platform, with
 // completions, man pages and an install note, and their checksums. The same commit always
 // gives the same bytes: no clock, no user, no path and no order of a map is in them.
 //
@@ -24,7 +24,7 @@ import (
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
 // programs are the packages of a release with the names of their programs.
-var programs = [][2]string{{"bridge", "agent-knock-knock"}, {"monitor", "akk-monitor"}, {"worker", "akk-callback"}, {"internal/top/akktop", "akk-top"}}
+var programs = [][2]string{{"bridge", "agent-knock-knock"}, {"monitor", "akk-monitor"}, {"worker", "akk-callback"}, {"internal/top/akktop", "akk-top"}, {"internal/telemetry/akktelemetry", "akk-telemetry"}}
 
 const versionVar = "github.com/agent-knock-knock/akk/internal/version.Version"
 

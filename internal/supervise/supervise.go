@@ -66,6 +66,9 @@ type Config struct {
 	Log      *slog.Logger
 	Clock    clock.Clock // nil: the system's
 	Env      []string    // added to the workers' environment; never a secret
+	// Restarted, when set, hears the name of each worker that ended and is started again. It
+	// must not block.
+	Restarted func(worker string)
 }
 
 // Supervisor owns the workers of one Bridge.
@@ -187,6 +190,13 @@ func (s *Supervisor) Forget(subject ids.SubjectID) {
 	if w := s.watches[subject]; w != nil {
 		delete(s.watches, subject)
 		w.cancel()
+	}
+}
+
+// restarted tells that a worker is started again.
+func (s *Supervisor) restarted(worker string) {
+	if s.cfg.Restarted != nil {
+		s.cfg.Restarted(worker)
 	}
 }
 

@@ -121,6 +121,7 @@ func (w *watch) run(context.Context) {
 			return
 		}
 		w.record.failed(err)
+		w.sup.restarted("akk-monitor")
 		d := back.next(w.sup.clock.Now().Sub(begin))
 		w.sup.log.Warn("monitor ended and is started again", "subject", string(w.subject), "after", d, "error", err)
 		t, stop := w.sup.clock.NewTimer(d)

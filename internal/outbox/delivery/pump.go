@@ -40,6 +40,9 @@ type Config struct {
 	Clock         clock.Clock
 	Log           *slog.Logger
 	MaxConcurrent int
+	// Ended, when set, is called after the commit that ends an attempt or takes a delivery
+	// over. It must not block.
+	Ended func(outbox.Source)
 }
 
 // Pump delivers. Its methods are safe for concurrent use.

@@ -57,8 +57,9 @@ func (p *Pump) recoverFrom(ctx context.Context, owner ids.BridgeID) (int, error)
 	for {
 		var rows []outboxsql.Row
 		n := 0
+		var told []outbox.Source
 		err := p.DB.Update(ctx, func(tx *store.Tx) (err error) {
-			n = 0
+			n, told = 0, nil
 			if rows, err = outboxsql.OpenOf(tx, owner, p.Live, after, recoverBatch); err != nil {
 				return err
 			}
@@ -69,6 +70,7 @@ func (p *Pump) recoverFrom(ctx context.Context, owner ids.BridgeID) (int, error)
 				}
 				if changed {
 					n++
+					told = append(told, r.Source)
 				}
 			}
 			return nil
@@ -77,6 +79,9 @@ func (p *Pump) recoverFrom(ctx context.Context, owner ids.BridgeID) (int, error)
 			return total, err
 		}
 		total += n
+		for _, s := range told {
+			p.tell(s)
+		}
 		if len(rows) < recoverBatch {
 			return total, nil
 		}

@@ -133,6 +133,7 @@ func (l *loop) forget(settled map[ids.DeliveryID]outbox.Delivery) {
 			c <- d // has room for one
 		}
 		delete(l.running, id)
+		l.tell(d.Source)
 		switch d.Status {
 		case outbox.Delivered:
 			l.Log.Info("callback delivered", "delivery", id, "message", d.Event.ID, "source", d.Source.ID, "attempt", d.Attempts)
@@ -145,6 +146,13 @@ func (l *loop) forget(settled map[ids.DeliveryID]outbox.Delivery) {
 		crashpoint.At(crashpoint.OutboxSettled)
 	}
 	l.unsaved = nil
+}
+
+// tell says that an attempt of a source ended.
+func (p *Pump) tell(s outbox.Source) {
+	if p.Ended != nil {
+		p.Ended(s)
+	}
 }
 
 // disown settles attempts that the Store shows as ours and that we do not run: a commit

@@ -69,6 +69,9 @@ type Config struct {
 	Watches     Watches
 	Rows        []RowSource
 
+	// Told, when set, is called after each commit of a plan. It must not block.
+	Told func(turn.Plan)
+
 	// Policy approves what an administrator named; the zero one approves nothing.
 	Policy policy.Policy
 }
@@ -239,6 +242,9 @@ func (s *Service) after(plan turn.Plan, enqueued bool) {
 	}
 	if enqueued {
 		s.Enqueued()
+	}
+	if s.Told != nil {
+		s.Told(plan)
 	}
 	s.waiters.wake(plan.Turn.ID)
 	if !plan.Turn.Monitored() {
