@@ -72,7 +72,9 @@ func (b *behind) agents() (left []fakehost.Survivor) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(s fakehost.Survivor) bool { return strings.HasPrefix(s.Args, "agent-knock-knock harness") || strings.HasPrefix(s.Args, b.bin) })
+	return slices.DeleteFunc(all, func(s fakehost.Survivor) bool {
+		return strings.HasPrefix(s.Args, "agent-knock-knock harness") || strings.HasPrefix(s.Args, b.bin)
+	})
 }
 
 // patient is must for calls of an agent on a loaded machine.

@@ -149,7 +149,8 @@ var meaningful = map[string]bool{
 // guessed from it.
 func ParseRecord(line []byte) (Record, error) {
 	const op = "claude.record"
-	line = bytes.TrimSpace(line)
+	// JSON's own white space and no more: a form feed before a record is no record.
+	line = bytes.Trim(line, " \t\r\n")
 	if len(line) == 0 || line[0] != '{' {
 		return Record{}, fault.New(fault.Invalid, op, "a transcript line is not a JSON object")
 	}
