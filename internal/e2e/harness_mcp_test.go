@@ -315,7 +315,7 @@ func TestAQuestionIsLeftToTheModelWhenTheHostCannotAsk(t *testing.T) {
 	}
 }
 
-// choose answers a form with the choice that has the word in its label.
+// choose answers a form with the choice whose label is the word, or else has it.
 func choose(req *mcp.ElicitRequest, word string) (*mcp.ElicitResult, error) {
 	b, err := json.Marshal(req.Params.RequestedSchema)
 	if err != nil {
@@ -330,15 +330,17 @@ func choose(req *mcp.ElicitRequest, word string) (*mcp.ElicitResult, error) {
 	if err := json.Unmarshal(b, &form); err != nil {
 		return nil, err
 	}
-	for field, p := range form.Properties {
-		for _, label := range p.Enum {
-			if strings.Contains(label, word) {
-				return &mcp.ElicitResult{Action: "accept", Content: obj{field: label}}, nil
+	for _, same := range []func(label, word string) bool{func(l, w string) bool { return l == w }, strings.Contains} {
+		for field, p := range form.Properties {
+			for _, label := range p.Enum {
+				if same(label, word) {
+					return &mcp.ElicitResult{Action: "accept", Content: obj{field: label}}, nil
+				}
 			}
-		}
-		for _, c := range p.OneOf {
-			if strings.Contains(c.Title, word) {
-				return &mcp.ElicitResult{Action: "accept", Content: obj{field: c.Const}}, nil
+			for _, c := range p.OneOf {
+				if same(c.Title, word) {
+					return &mcp.ElicitResult{Action: "accept", Content: obj{field: c.Const}}, nil
+				}
 			}
 		}
 	}

@@ -207,7 +207,10 @@ func (f *fold) step(s Step) {
 			// An end after a stall: the agent worked on, unseen.
 			f.work(s.At, s.Code, s.Code != outcomeDone)
 		}
-		f.working, f.end, f.endCode, f.failed = false, s.At, s.Code, s.Code != outcomeDone && s.Code != "closed"
+		f.working = false
+		if f.end.IsZero() { // what ended and is closed later was told with its end
+			f.end, f.endCode, f.failed = s.At, s.Code, s.Code != outcomeDone && s.Code != "closed"
+		}
 	}
 }
 
