@@ -2,11 +2,11 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 
 	"github.com/agent-knock-knock/akk/internal/telemetry"
 	"github.com/agent-knock-knock/akk/internal/telemetry/feed"
 	"github.com/agent-knock-knock/akk/internal/version"
+	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
 // traceParent is how a Host that is traced names its span to the programs that it starts.
@@ -22,14 +22,11 @@ func (b *bridge) newFeed() *feed.Feed {
 	if !wanted.On() {
 		return nil
 	}
-	self, err := os.Executable()
-	if err == nil {
-		self, err = filepath.EvalSymlinks(self)
-	}
+	program, err := wire.Sibling(telemetry.Program)
 	if err != nil {
-		b.log.Warn("telemetry is off: the directory of this program cannot be found", "err", err)
+		b.log.Warn("telemetry is off", "err", err)
 		return nil
 	}
-	return feed.New(feed.Config{Program: filepath.Join(filepath.Dir(self), telemetry.Program), Release: version.Version, Bridge: b.id, Wanted: wanted,
+	return feed.New(feed.Config{Program: program, Release: version.Version, Bridge: b.id, Wanted: wanted,
 		Environ: os.Environ(), DB: b.db, Spawner: b.spawner, Parent: os.Getenv(traceParent), Log: b.log})
 }

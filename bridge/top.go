@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/top"
 	"github.com/agent-knock-knock/akk/internal/version"
+	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
 // topProgram draws live, beside this program.
@@ -28,14 +28,11 @@ func runTop(ctx context.Context, o cli.TopOptions, stdin io.Reader, stdout io.Wr
 		_, err := io.WriteString(stdout, top.Render(eye.Look(ctx), top.Frame{Width: o.Width, Height: o.Height, Color: o.Color, Now: time.Now(), Focus: 1})+"\n")
 		return err
 	}
-	self, err := os.Executable()
-	if err == nil {
-		self, err = filepath.EvalSymlinks(self)
-	}
+	program, err := wire.Sibling(topProgram)
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, op, "cannot find the directory of this program")
+		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(self), topProgram), "-release", version.Version, "-store", o.StoreDir, "-control", controlDir(),
+	cmd := exec.CommandContext(ctx, program, "-release", version.Version, "-store", o.StoreDir, "-control", controlDir(),
 		"-interval", o.Interval.String(), fmt.Sprintf("-color=%v", o.Color))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
 	cmd.WaitDelay = stopLimit

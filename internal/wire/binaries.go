@@ -22,14 +22,10 @@ func (b Binaries) path(k kind) (string, error) {
 		path = b.Callback
 	}
 	if path == "" {
-		self, err := os.Executable()
-		if err == nil {
-			self, err = filepath.EvalSymlinks(self)
+		var err error
+		if path, err = Sibling(string(k)); err != nil {
+			return "", err
 		}
-		if err != nil {
-			return "", fault.Wrap(err, CodeBinary, op, "cannot find the directory of this program, so not %s either", k)
-		}
-		path = filepath.Join(filepath.Dir(self), string(k))
 	}
 	hint := "put " + string(k) + " of the same release next to agent-knock-knock"
 	if !filepath.IsAbs(path) {
@@ -45,16 +41,26 @@ func (b Binaries) path(k kind) (string, error) {
 	return path, nil
 }
 
-// Paths returns the workers' programs, there or not.
-func (b Binaries) Paths() []string {
+// Sibling is the path of the program of that name next to our own executable, symlinks
+// resolved. It does not look whether it is there.
+func Sibling(name string) (string, error) {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
+	if err != nil {
+		return "", fault.Wrap(err, CodeBinary, "wire.sibling", "cannot find the directory of this program, so not %s either", name).
+			WithHint("start it by its full path")
+	}
+	return filepath.Join(filepath.Dir(self), name), nil
+}
+
+// Paths returns the workers' programs, there or not; one whose place cannot be found is "".
+func (b Binaries) Paths() []string {
 	out := []string{b.Monitor, b.Callback}
 	for i, k := range []kind{kindMonitor, kindCallback} {
-		if out[i] == "" && err == nil {
-			out[i] = filepath.Join(filepath.Dir(self), string(k))
+		if out[i] == "" {
+			out[i], _ = Sibling(string(k))
 		}
 	}
 	return out

@@ -1,9 +1,7 @@
 package autostart
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,19 +59,4 @@ func (s *Starter) adopt(pong client.Pong) {
 		}
 		return
 	}
-}
-
-// registered is what the registry says of an address, nothing when it cannot be read.
-func registered(dir, key string) (r record) {
-	f, err := logkeeper.OpenPrivate(filepath.Join(dir, registryName), os.O_RDONLY)
-	if err != nil {
-		return r
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRegistry))
-	all := map[string]json.RawMessage{}
-	if err != nil || json.Unmarshal(b, &all) != nil || json.Unmarshal(all[key], &r) != nil {
-		return record{}
-	}
-	return r
 }

@@ -46,14 +46,9 @@ func register(dir, key string, r record) error {
 	if err := flock(lock); err != nil { // held for one small write, by clients of this user
 		return err
 	}
-	path := filepath.Join(dir, registryName)
-	all := map[string]json.RawMessage{}
-	if f, err := logkeeper.OpenPrivate(path, os.O_RDONLY); err == nil {
-		b, readErr := io.ReadAll(io.LimitReader(f, maxRegistry))
-		_ = f.Close() // it was only read
-		if readErr != nil || json.Unmarshal(b, &all) != nil || all == nil || len(all) >= maxServers {
-			all = map[string]json.RawMessage{}
-		}
+	all := readRegistry(dir)
+	if len(all) >= maxServers {
+		clear(all)
 	}
 	r.LogPath, r.Entry = clean(r.LogPath), clean(r.Entry)
 	if all[key], err = json.Marshal(r); err != nil {
@@ -63,7 +58,30 @@ func register(dir, key string, r record) error {
 	if err != nil {
 		return err
 	}
-	return logkeeper.WriteAtomic(path, append(b, '\n'))
+	return logkeeper.WriteAtomic(filepath.Join(dir, registryName), append(b, '\n'))
+}
+
+// readRegistry returns what is registered, nothing when it cannot be read.
+func readRegistry(dir string) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	f, err := logkeeper.OpenPrivate(filepath.Join(dir, registryName), os.O_RDONLY)
+	if err != nil {
+		return all
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRegistry))
+	if err != nil || json.Unmarshal(b, &all) != nil || all == nil {
+		return map[string]json.RawMessage{}
+	}
+	return all
+}
+
+// registered is what the registry says of an address, nothing when it says none.
+func registered(dir, key string) (r record) {
+	if json.Unmarshal(readRegistry(dir)[key], &r) != nil {
+		return record{}
+	}
+	return r
 }
 
 func clean(s string) string { return string(redact.Bytes([]byte(s))) }

@@ -2,6 +2,7 @@ package outboxsql
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/outbox"
@@ -29,7 +30,7 @@ type Leg struct {
 	ErrorCode string
 }
 
-// legLimit bounds the attempts that Journeys reads.
+// legLimit bounds the attempts that Journeys reads, the newest.
 const legLimit = 1000
 
 // Journeys returns the deliveries of a source with their attempts, oldest first.
@@ -37,7 +38,7 @@ func Journeys(tx *store.Tx, source outbox.Source) ([]Journey, error) {
 	rows, err := tx.Query(`SELECT o.delivery_id, o.kind, o.status, o.open, o.created_at, o.settled_at,
 			coalesce(a.attempt_id, ''), coalesce(a.number, 0), coalesce(a.started_at, 0), coalesce(a.ended_at, 0), coalesce(a.outcome, '')
 		FROM outbox o LEFT JOIN outbox_attempt a ON a.delivery_id = o.delivery_id
-		WHERE o.source_kind = ? AND o.source_id = ? ORDER BY o.seq, a.number, a.claimed_at LIMIT ?`, source.Kind, source.ID, legLimit)
+		WHERE o.source_kind = ? AND o.source_id = ? ORDER BY o.seq DESC, a.number DESC, a.claimed_at DESC LIMIT ?`, source.Kind, source.ID, legLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +70,10 @@ func Journeys(tx *store.Tx, source outbox.Source) ([]Journey, error) {
 		l.BeganAt, l.EndedAt, l.Outcome, l.ErrorCode = store.Time(began), store.Time(ended), o.Kind, o.ErrorCode
 		last := &out[len(out)-1]
 		last.Attempts = append(last.Attempts, l)
+	}
+	slices.Reverse(out)
+	for i := range out {
+		slices.Reverse(out[i].Attempts)
 	}
 	return out, rows.Err()
 }

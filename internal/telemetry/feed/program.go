@@ -165,6 +165,7 @@ func (f *Feed) tell(ctx context.Context, p *program) {
 		for s, ok := f.take(); ok; s, ok = f.take() {
 			fact, err := f.fact(ctx, s)
 			if ctx.Err() != nil {
+				f.drop()
 				return
 			}
 			if !f.write(p, fact, err, s.ID) {
