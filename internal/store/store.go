@@ -160,7 +160,11 @@ func (db *DB) openWriter(ctx context.Context, o Options, lockPath string) error 
 		return err
 	}
 	defer unlock()
-	if err := createPrivate(path); err != nil {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		if err := db.create(ctx); err != nil {
+			return err
+		}
+	} else if err := checkPrivate(path); err != nil {
 		return err
 	}
 	sync := "FULL"

@@ -23,6 +23,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(creatorDir); dir != "" {
+		os.Exit(createForever(context.Background(), dir))
+	}
+	if dir := os.Getenv(noRoomDir); dir != "" {
+		os.Exit(openWithNoRoom(context.Background(), dir))
+	}
 	if dir := os.Getenv(readOnlyDir); dir != "" {
 		os.Exit(onReadOnlyDisk(context.Background(), dir))
 	}
