@@ -295,8 +295,22 @@ func handoff(o cli.HostBridgeOptions, route outbox.Route, id ids.BridgeID) wire.
 // them different environments must still keep one another out of a pane.
 func lockDir() string { return "/tmp/agent-knock-knock-" + uid() }
 
+// runtimeVariable names the one place for the sockets of Bridges. With it, a Bridge puts
+// its own there and the operator's commands look nowhere else.
+const runtimeVariable = "AKK_RUNTIME_DIR"
+
+func namedRuntimeDir() string {
+	if dir := os.Getenv(runtimeVariable); filepath.IsAbs(dir) {
+		return dir
+	}
+	return ""
+}
+
 // runtimeDir holds what other programs of this user look for.
 func runtimeDir() string {
+	if dir := namedRuntimeDir(); dir != "" {
+		return filepath.Join(dir, "agent-knock-knock")
+	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "agent-knock-knock")
 	}

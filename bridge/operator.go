@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/cli"
@@ -12,19 +14,57 @@ import (
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/telemetry"
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
-// controlDir holds the sockets of this user's Bridges.
+// controlDir holds the socket of a Bridge that starts in this environment.
 func controlDir() string { return filepath.Join(runtimeDir(), "bridges") }
 
+// controlPlaces are where Bridges of this user have their sockets: our own place first,
+// then those of Hosts that had another environment. A named place is the only one.
+func controlPlaces() []string {
+	places := []string{controlDir()}
+	if namedRuntimeDir() != "" {
+		return places
+	}
+	for _, dir := range []string{filepath.Join("/run/user", uid(), "agent-knock-knock"), filepath.Join(os.TempDir(), "agent-knock-knock-"+uid()), lockDir()} {
+		if place := filepath.Join(dir, "bridges"); !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// siblings are the programs of a release that lie beside this one. without says what does
+// not work while one is not there that an install may leave out.
+var siblings = []struct{ name, without string }{
+	{"akk-monitor", ""},
+	{"akk-callback", ""},
+	{topProgram, ""},
+	{telemetry.Program, "traces and metrics stay off"},
+}
+
 func machineReport(ctx context.Context, o cli.DoctorOptions) doctor.MachineReport {
-	return doctor.Machine{StoreDir: o.StoreDir, ControlDir: controlDir(), Programs: wire.Binaries{}.Paths()}.Check(ctx)
+	m := doctor.Machine{StoreDir: o.StoreDir, Places: controlPlaces()}
+	for _, s := range siblings {
+		path, err := wire.Sibling(s.name)
+		if err != nil {
+			path = s.name // reported as one that cannot be found
+		}
+		m.Programs = append(m.Programs, doctor.Program{Path: path, Without: s.without})
+	}
+	return m.Check(ctx)
 }
 
 func runningBridges(ctx context.Context) ([]doctor.BridgeState, error) {
-	answers, err := control.Ask(ctx, controlDir())
-	return doctor.Bridges(answers, time.Now()), err
+	places := controlPlaces()
+	found := control.AskAll(ctx, places)
+	var err error
+	if len(found.Passed) > 0 && found.Passed[0].Place == places[0] { // doctor names the others
+		err = found.Passed[0].Err
+	}
+	return doctor.Bridges(found.Answers, time.Now()), err
 }
 
 // outboxCommands act on a Store that a Bridge may be using at the same time: each change

@@ -23,7 +23,7 @@ const topProgram = "akk-top"
 func runTop(ctx context.Context, o cli.TopOptions, stdin io.Reader, stdout io.Writer) error {
 	const op = "bridge.top"
 	if o.Once {
-		eye := top.Eye{StoreDir: o.StoreDir, ControlDir: controlDir()}
+		eye := top.Eye{StoreDir: o.StoreDir, Places: controlPlaces()}
 		defer eye.Close()
 		_, err := io.WriteString(stdout, top.Render(eye.Look(ctx), top.Frame{Width: o.Width, Height: o.Height, Color: o.Color, Now: time.Now(), Focus: 1})+"\n")
 		return err
@@ -32,8 +32,11 @@ func runTop(ctx context.Context, o cli.TopOptions, stdin io.Reader, stdout io.Wr
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, "-release", version.Version, "-store", o.StoreDir, "-control", controlDir(),
-		"-interval", o.Interval.String(), fmt.Sprintf("-color=%v", o.Color))
+	args := []string{"-release", version.Version, "-store", o.StoreDir, "-interval", o.Interval.String(), fmt.Sprintf("-color=%v", o.Color)}
+	for _, place := range controlPlaces() {
+		args = append(args, "-control", place)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
 	cmd.WaitDelay = stopLimit
 	err = cmd.Run()

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,17 +30,54 @@ type Answer struct {
 	Err error
 }
 
+// Found is what a look into several places found.
+type Found struct {
+	Answers []Answer
+	Passed  []Passed
+}
+
+// Passed is a place that was not looked into, and why: it is not a private directory of
+// this user.
+type Passed struct {
+	Place string
+	Err   error
+}
+
+// AskAll asks every Bridge in every place, in the order of the places. Two names of one
+// directory are one place.
+func AskAll(ctx context.Context, places []string) (f Found) {
+	var seen []fs.FileInfo
+	for _, place := range places {
+		info, err := os.Stat(place)
+		if err == nil {
+			if slices.ContainsFunc(seen, func(s fs.FileInfo) bool { return os.SameFile(s, info) }) {
+				continue
+			}
+			seen = append(seen, info)
+		}
+		answers, err := Ask(ctx, place)
+		if err != nil {
+			f.Passed = append(f.Passed, Passed{place, err})
+		}
+		f.Answers = append(f.Answers, answers...)
+	}
+	return f
+}
+
 // Ask asks every Bridge of this user that has a socket below base, in the order of their
-// ids, within askLimit each. No directory means no Bridge.
+// ids, within askLimit each. No directory means no Bridge. It follows no link, enters
+// nothing that somebody else may write to, and makes nothing.
 func Ask(ctx context.Context, base string) ([]Answer, error) {
 	const op = "control.ask"
-	entries, err := os.ReadDir(base)
-	if errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(base); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil {
-		err = dir(base)
+	for _, d := range []string{filepath.Dir(base), base} {
+		if err := private(d); err != nil {
+			return nil, err
+		}
 	}
+	entries, err := os.ReadDir(base)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, op, "cannot look for Bridges in %s", base)
 	}

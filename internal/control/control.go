@@ -52,13 +52,20 @@ func dir(base string) error {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, op, "cannot make %s", base)
 	}
+	return private(base)
+}
+
+// private refuses anything but a directory of this user that nobody else may enter; a link
+// to one is refused too.
+func private(base string) error {
+	const op = "control.dir"
 	info, err := os.Lstat(base)
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, op, "cannot look at %s", base)
 	}
 	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ours(info) {
 		return fault.New(fault.Unavailable, op, "%s is not a private directory of this user (%s)", base, info.Mode()).
-			WithHint("remove it, or set XDG_RUNTIME_DIR to a private directory")
+			WithHint("remove it, or set AKK_RUNTIME_DIR to a private directory")
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package doctor
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/control"
@@ -20,6 +22,7 @@ const restartsMany = 5
 // BridgeState is one running Bridge.
 type BridgeState struct {
 	BridgeID    string        `json:"bridge_id"`
+	Place       string        `json:"place"` // the folder of its socket
 	PID         int           `json:"pid,omitempty"`
 	Version     string        `json:"version,omitempty"`
 	Host        string        `json:"host,omitempty"`
@@ -64,7 +67,7 @@ func Bridges(answers []control.Answer, now time.Time) []BridgeState {
 }
 
 func bridgeState(a control.Answer, now time.Time) BridgeState {
-	b := BridgeState{BridgeID: string(a.BridgeID), Workers: []WorkerState{}}
+	b := BridgeState{BridgeID: string(a.BridgeID), Place: filepath.Dir(a.Socket), Workers: []WorkerState{}}
 	if a.Err != nil {
 		_, b.Problem, b.Advice = fault.Public(a.Err)
 		return b
@@ -104,23 +107,40 @@ func workerState(w supervise.WorkerStatus, fingerprint string, now time.Time) Wo
 	return out
 }
 
-// bridge adds one Bridge and its workers to the report.
-func (r *MachineReport) bridge(a control.Answer) {
-	for _, b := range Bridges([]control.Answer{a}, time.Now()) {
-		r.Bridges = append(r.Bridges, b)
-		if b.Problem != "" {
-			r.put(CheckBridge, Failed, b.Advice, "%s: %s", b.BridgeID, b.Problem)
+// bridges adds every Bridge with its workers to the report, and every place that was not
+// looked into.
+func (m Machine) bridges(r *MachineReport, found control.Found) {
+	for _, p := range found.Passed {
+		if p.Place == m.Places[0] { // where our own Bridges would be
+			r.putErr(CheckBridge, Unchecked, p.Err)
 			continue
 		}
-		sick := 0
-		for _, w := range b.Workers {
-			if w.Problem != "" {
-				sick++
-				r.put(CheckBridge, Failed, w.Advice, "%s, %s for %s: %s", b.BridgeID, w.Name, w.Serves, w.Problem)
-			}
+		_, problem, _ := fault.Public(p.Err)
+		r.put(CheckBridge, Warned, "nobody else may have a folder of that name there; a Bridge of yours in it is not seen", "passed over %s: %s", p.Place, problem)
+	}
+	r.Bridges = Bridges(found.Answers, time.Now())
+	for _, b := range r.Bridges {
+		r.bridge(b)
+	}
+	if len(r.Bridges) == 0 && len(found.Passed) == 0 {
+		r.put(CheckBridge, OK, "", "no Bridge runs now; a Host starts one when it needs it. Looked into %s", strings.Join(m.Places, ", "))
+	}
+}
+
+// bridge adds the rows of one Bridge.
+func (r *MachineReport) bridge(b BridgeState) {
+	if b.Problem != "" {
+		r.put(CheckBridge, Failed, b.Advice, "%s in %s: %s", b.BridgeID, b.Place, b.Problem)
+		return
+	}
+	sick := 0
+	for _, w := range b.Workers {
+		if w.Problem != "" {
+			sick++
+			r.put(CheckBridge, Failed, w.Advice, "%s, %s for %s: %s", b.BridgeID, w.Name, w.Serves, w.Problem)
 		}
-		if sick == 0 {
-			r.put(CheckBridge, OK, "", "%s of %s (pid %d): %d workers, all well", b.BridgeID, b.Host, b.PID, len(b.Workers))
-		}
+	}
+	if sick == 0 {
+		r.put(CheckBridge, OK, "", "%s of %s (pid %d, in %s): %d workers, all well", b.BridgeID, b.Host, b.PID, b.Place, len(b.Workers))
 	}
 }

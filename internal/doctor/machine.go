@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -44,8 +43,6 @@ const (
 )
 
 const (
-	// programLimit bounds one question to a program for its version.
-	programLimit = 2 * time.Second
 	// Free bytes below which the Store's disk is a warning, or an error.
 	diskLow  = 1 << 30
 	diskFull = 100 << 20
@@ -55,10 +52,10 @@ const (
 
 // Machine is where to look.
 type Machine struct {
-	StoreDir   string // absolute
-	ControlDir string
-	Programs   []string // the workers' programs, absolute
-	LookPath   func(string) (string, error)
+	StoreDir string   // absolute
+	Places   []string // where Bridges of this user may have their sockets; the first is our own
+	Programs []Program
+	LookPath func(string) (string, error)
 }
 
 // MachineReport is the whole answer of a doctor without a Profile.
@@ -105,56 +102,10 @@ func (m Machine) Check(ctx context.Context) MachineReport {
 	m.permissions(&r)
 	m.disk(&r)
 	fileWatches(&r)
-	answers, err := control.Ask(ctx, m.ControlDir)
-	if err != nil {
-		r.putErr(CheckBridge, Unchecked, err)
-	}
+	found := control.AskAll(ctx, m.Places)
 	m.store(ctx, &r)
-	for _, a := range answers {
-		r.bridge(a)
-	}
-	if err == nil && len(r.Bridges) == 0 {
-		r.put(CheckBridge, OK, "", "no Bridge runs now; a Host starts one when it needs it")
-	}
+	m.bridges(&r, found)
 	return r
-}
-
-func (m Machine) programs(ctx context.Context, r *MachineReport) {
-	for _, path := range m.Programs {
-		name := filepath.Base(path)
-		hint := "install the three programs of one release into one directory (make install)"
-		got, err := programVersion(ctx, path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			r.put(CheckPrograms, Failed, hint, "%s is missing", path)
-		case err != nil:
-			r.put(CheckPrograms, Failed, hint, "%s does not say its version: %v", path, err)
-		case got != version.Version:
-			r.put(CheckPrograms, Failed, hint, "%s is of release %s, this program of %s", name, got, version.Version)
-		default:
-			r.put(CheckPrograms, OK, "", "%s %s", name, got)
-		}
-	}
-}
-
-// programVersion asks a worker's program for its release.
-func programVersion(ctx context.Context, path string) (string, error) {
-	if _, err := os.Stat(path); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, programLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.WaitDelay = programLimit
-	out, err := cmd.Output()
-	if err != nil {
-		return "", err
-	}
-	fields := strings.Fields(string(out[:min(len(out), 200)]))
-	if len(fields) != 2 || fields[0] != filepath.Base(path) {
-		return "", fmt.Errorf("it printed %q", strings.TrimSpace(string(out[:min(len(out), 200)])))
-	}
-	return fields[1], nil
 }
 
 func (m Machine) tmux(ctx context.Context, r *MachineReport) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
 	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
+	"github.com/agent-knock-knock/akk/internal/testkit/gobuild"
 	"github.com/agent-knock-knock/akk/internal/testkit/standin"
 )
 
@@ -28,13 +30,16 @@ func newClinic(t *testing.T) *clinic {
 	if err := os.Chmod(c.runtime, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Link(gobuild.Program(t, module+"internal/top/akktop"), filepath.Join(filepath.Dir(c.bin), "akk-top")); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
 func (c *clinic) start() *fakehost.Client {
 	c.t.Helper()
 	b := c.bridge()
-	b.Env = append(b.Env, "XDG_RUNTIME_DIR="+c.runtime)
+	b.Env = append(b.Env, "AKK_RUNTIME_DIR="+c.runtime)
 	return fakehost.Start(c.t, b)
 }
 
@@ -49,6 +54,7 @@ type checkup struct {
 	} `json:"checks"`
 	Bridges []struct {
 		PID     int    `json:"pid"`
+		Place   string `json:"place"`
 		Problem string `json:"problem"`
 		Workers []struct {
 			Name        string `json:"name"`
@@ -65,7 +71,7 @@ type checkup struct {
 func (c *clinic) run(args ...string) (stdout, stderr string, exit int) {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), c.bin, args...)
-	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+c.runtime)
+	cmd.Env = append(os.Environ(), "AKK_RUNTIME_DIR="+c.runtime)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -145,6 +151,20 @@ func TestDoctorNamesWhatIsBrokenAndWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "programs", "error", "0.0.1", 1},
+		"the live view is missing": {func(t *testing.T, w *clinic, _ *fakehost.Client) {
+			if err := os.Remove(filepath.Join(filepath.Dir(w.bin), "akk-top")); err != nil {
+				t.Fatal(err)
+			}
+		}, "programs", "error", "akk-top is missing", 1},
+		"the live view is of another release": {func(t *testing.T, w *clinic, _ *fakehost.Client) {
+			path := filepath.Join(filepath.Dir(w.bin), "akk-top")
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte("#!/bin/sh\necho akk-top 0.0.1\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, "programs", "error", "0.0.1", 1},
 		"others may read the Store": {func(t *testing.T, w *clinic, _ *fakehost.Client) {
 			if err := os.Chmod(w.host.Store, 0o755); err != nil {
 				t.Fatal(err)
@@ -201,6 +221,75 @@ func TestDoctorNamesWhatIsBrokenAndWhatToDo(t *testing.T) {
 				t.Errorf("stderr is %q, want one line", r.stderr)
 			}
 		})
+	}
+}
+
+// A Host that was started from a service, from another terminal or with next to no
+// environment puts its Bridge's socket elsewhere; the operator sees it all the same, and
+// is told where. What is not a private folder of this user is passed over, and named.
+func TestDoctorFindsBridgesOfOtherEnvironments(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	service, tmp := faketmux.ShortDir(t), faketmux.ShortDir(t)
+	for place, env := range map[string]string{
+		filepath.Join(tmp, "agent-knock-knock-"+strconv.Itoa(os.Getuid()), "bridges"): "TMPDIR=" + tmp,
+		filepath.Join(service, "agent-knock-knock", "bridges"):                        "XDG_RUNTIME_DIR=" + service,
+	} {
+		b := c.bridge()
+		b.Env = append(b.Env, "AKK_RUNTIME_DIR=", "XDG_RUNTIME_DIR=", env)
+		host := fakehost.Start(t, b)
+		list(t, host)
+		look := func() (r checkup) {
+			cmd := exec.CommandContext(t.Context(), c.bin, "doctor", "--json", "--store-dir", c.host.Store)
+			cmd.Env = append(os.Environ(), "AKK_RUNTIME_DIR=", "XDG_RUNTIME_DIR="+service, "TMPDIR="+tmp)
+			out, err := cmd.Output()
+			if json.Unmarshal(out, &r) != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			return r
+		}
+		seen := func(r checkup) (at string) {
+			for _, b := range r.Bridges {
+				if b.PID == host.PID() {
+					at = b.Place
+				}
+			}
+			return at
+		}
+		r := look()
+		if seen(r) != place {
+			t.Errorf("the Bridge of %s was not seen in %s: %s", env, place, dump(r))
+		}
+		r.has(t, "bridge", "ok", place)
+		// The same folder reached by a link, or open to others, is not trusted.
+		folder := filepath.Dir(place)
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if r = look(); seen(r) != "" {
+			t.Errorf("seen in a folder that others may enter: %s", dump(r))
+		}
+		status := "warning"
+		if strings.HasPrefix(place, service) { // our own place: not to look there is no answer
+			status = "unchecked"
+		}
+		r.has(t, "bridge", status, folder)
+		if err := os.Rename(folder, folder+".real"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(folder+".real", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(folder+".real", folder); err != nil {
+			t.Fatal(err)
+		}
+		if r = look(); seen(r) != "" {
+			t.Errorf("seen behind a link: %s", dump(r))
+		}
+		r.has(t, "bridge", status, folder)
+		if code := host.Close(settle); code != 0 {
+			t.Errorf("exit %d", code)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func TestTelemetryTellsATaskAsOneTraceOfIDsAndCodes(t *testing.T) {
 	c, r := newClinic(t), newReceiver(t)
 	c.withTelemetry(t)
 	p := c.agent(standin.Codex)
-	bridge := c.startWith(append(telling(r.URL), "XDG_RUNTIME_DIR="+c.runtime, "TRACEPARENT="+parent, "CANARY_TOKEN="+secret)...)
+	bridge := c.startWith(append(telling(r.URL), "AKK_RUNTIME_DIR="+c.runtime, "TRACEPARENT="+parent, "CANARY_TOKEN="+secret)...)
 	got := send(t, bridge, readyPane(t, bridge, p), "SAY:the canary sings "+secret)
 	waitCallback(t, bridge, got.TurnID, "delivered")
 	root, _, _, callback := oneTrace(t, r, got.TurnID)

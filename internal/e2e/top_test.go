@@ -1,13 +1,10 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
-	"github.com/agent-knock-knock/akk/internal/testkit/gobuild"
 	"github.com/agent-knock-knock/akk/internal/testkit/standin"
 )
 
@@ -16,14 +13,11 @@ import (
 func TestTopFollowsATaskInARealTerminal(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t)
-	if err := os.Link(gobuild.Program(t, module+"internal/top/akktop"), filepath.Join(filepath.Dir(c.bin), "akk-top")); err != nil {
-		t.Fatal(err)
-	}
 	p := c.agent(standin.Codex)
 	bridge := c.start()
 	got := send(t, bridge, readyPane(t, bridge, p), "GATE:go ;; SAY:seen by top")
 	screen := c.tmux.Run(faketmux.Spec{Width: 80, Height: 24, Argv: []string{"sh", "-c",
-		"XDG_RUNTIME_DIR=" + quote(c.runtime) + " " + quote(c.bin) + " top --store-dir " + quote(c.host.Store) + " --interval 200ms; echo it ended with $?; exec cat -"}})
+		"AKK_RUNTIME_DIR=" + quote(c.runtime) + " " + quote(c.bin) + " top --store-dir " + quote(c.host.Store) + " --interval 200ms; echo it ended with $?; exec cat -"}})
 	screen.WaitText("waiting_for_agent")
 	shown := strings.Join(screen.WaitText("akk-monitor").Lines, "\n")
 	for _, want := range []string{"fake-host", "akk-callback", "serving", got.TurnID[len(got.TurnID)-8:]} {

@@ -15,8 +15,9 @@ const lookLimit = 5 * time.Second
 
 // Eye looks at one Store and the running Bridges of this user. It is for one goroutine.
 type Eye struct {
-	StoreDir, ControlDir string
-	db                   *store.DB // opened at the first look that finds a Store
+	StoreDir string
+	Places   []string  // where Bridges may have their sockets; the first is our own
+	db       *store.DB // opened at the first look that finds a Store
 }
 
 // Look never fails: what cannot be read is the Snapshot's Problem.
@@ -24,8 +25,12 @@ func (e *Eye) Look(ctx context.Context) Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	s := Snapshot{StoreDir: e.StoreDir}
-	answers, err := control.Ask(ctx, e.ControlDir)
-	s.Bridges = doctor.Bridges(answers, time.Now())
+	found := control.AskAll(ctx, e.Places)
+	s.Bridges = doctor.Bridges(found.Answers, time.Now())
+	var err error
+	if len(found.Passed) > 0 && found.Passed[0].Place == e.Places[0] { // doctor names the others
+		err = found.Passed[0].Err
+	}
 	if err == nil && e.db == nil {
 		e.db, err = store.Open(ctx, e.StoreDir, store.Options{ReadOnly: true})
 		if err != nil {

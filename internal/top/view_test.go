@@ -94,13 +94,13 @@ func TestTheSectionInFocusScrollsToItsEnd(t *testing.T) {
 
 func TestALookAtAStoreThatIsNotThereIsEmptyAndOneThatIsBrokenSaysSo(t *testing.T) {
 	dir := t.TempDir()
-	eye := Eye{StoreDir: filepath.Join(dir, "none"), ControlDir: filepath.Join(dir, "bridges")}
+	eye := Eye{StoreDir: filepath.Join(dir, "none"), Places: []string{filepath.Join(dir, "bridges")}}
 	if s := eye.Look(t.Context()); s.Problem != "" || len(s.Turns) != 0 {
 		t.Errorf("%+v", s)
 	}
 	store := filepath.Join(dir, "store")
 	bigstore.Fill(t, store, 40, now)
-	whole := Eye{StoreDir: store, ControlDir: eye.ControlDir}
+	whole := Eye{StoreDir: store, Places: eye.Places}
 	if s := whole.Look(t.Context()); s.Problem != "" || len(s.Turns) != recent || len(s.Outbox) != recent || s.Counts[outbox.Delivered] != 40 {
 		t.Errorf("%d turns, %d callbacks, %+v", len(s.Turns), len(s.Outbox), s.Counts)
 	}
@@ -111,7 +111,7 @@ func TestALookAtAStoreThatIsNotThereIsEmptyAndOneThatIsBrokenSaysSo(t *testing.T
 	if err := mkBroken(broken); err != nil {
 		t.Fatal(err)
 	}
-	eye = Eye{StoreDir: broken, ControlDir: eye.ControlDir}
+	eye = Eye{StoreDir: broken, Places: eye.Places}
 	if s := eye.Look(t.Context()); s.Problem == "" {
 		t.Error("a broken Store has no problem")
 	}

@@ -55,17 +55,6 @@ func Sibling(name string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), nil
 }
 
-// Paths returns the workers' programs, there or not; one whose place cannot be found is "".
-func (b Binaries) Paths() []string {
-	out := []string{b.Monitor, b.Callback}
-	for i, k := range []kind{kindMonitor, kindCallback} {
-		if out[i] == "" {
-			out[i], _ = Sibling(string(k))
-		}
-	}
-	return out
-}
-
 // Check reports the first worker program that cannot be used; nil means that both are
 // there. It starts nothing, so it cannot see a wrong version.
 func (b Binaries) Check() error {

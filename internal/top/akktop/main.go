@@ -34,7 +34,10 @@ func run() error {
 	var color bool
 	var release string
 	flag.StringVar(&eye.StoreDir, "store", "", "Store directory")
-	flag.StringVar(&eye.ControlDir, "control", "", "directory of the Bridges' sockets")
+	flag.Func("control", "a directory of Bridges' sockets, our own first; may be repeated", func(dir string) error {
+		eye.Places = append(eye.Places, dir)
+		return nil
+	})
 	flag.DurationVar(&interval, "interval", time.Second, "pause between two looks")
 	flag.BoolVar(&color, "color", true, "colours")
 	flag.StringVar(&release, "release", "", "of who starts it")
