@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,5 +162,48 @@ func TestWhatNamesAForgottenRecordIsFoundByAnIndex(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The whole indexes of owners must not draw to themselves what runs every five seconds: of
+// all that a Bridge owns nearly everything has ended.
+func TestWhatAnOwnerStillHasToDoIsFoundByPartialIndexes(t *testing.T) {
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), dir, store.Options{Relaxed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for query, index := range map[string]string{
+		"SELECT state FROM turn WHERE blocking = 1 AND owner = 'o' ORDER BY updated_at DESC, turn_id DESC LIMIT 9":                  "turn_blocking_owner",
+		"SELECT DISTINCT owner FROM turn JOIN bridge ON bridge_id = owner WHERE blocking = 1 AND owner <> 'o' AND profile_id = 'p'": "turn_blocking_owner",
+		"SELECT state FROM watch WHERE active = 1 AND owner = 'o' ORDER BY updated_at DESC, watch_id DESC LIMIT 9":                  "watch_active_owner",
+		"SELECT state FROM native_transition WHERE open = 1 ORDER BY created_at, transition_id LIMIT 9":                             "native_transition_open_owner",
+		"SELECT body FROM outbox o WHERE o.open = 1 AND o.owner = 'o' AND o.seq > 3 ORDER BY o.seq LIMIT 9":                         "outbox_open_owner",
+		"SELECT DISTINCT o.owner FROM outbox o JOIN callback_route r ON r.route_id = o.route_id WHERE o.open = 1":                   "outbox_open_owner",
+		"SELECT body FROM outbox o WHERE o.open = 1 AND o.status = 'delivering' AND o.owner = 'o' ORDER BY o.seq LIMIT 9":           "outbox_open_owner",
+	} {
+		if err := db.View(t.Context(), func(tx *store.Tx) error {
+			plan := ""
+			rows, err := tx.Query("EXPLAIN QUERY PLAN " + query)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+					return err
+				}
+				plan += detail + "\n"
+			}
+			if !strings.Contains(plan, "INDEX "+index) {
+				t.Errorf("%s\nis planned as\n%s", query, plan)
+			}
+			return rows.Err()
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
