@@ -70,7 +70,7 @@ func ThreadSession(tx *store.Tx, agent, threadID string) (turn.Session, bool, er
 	if threadID == "" {
 		return turn.Session{}, false, nil
 	}
-	return sessionWhere(tx, "agent = ? AND thread_id = ?", agent, threadID)
+	return sessionWhere(tx, "agent = ? AND thread_id = ? AND thread_id <> ''", agent, threadID) // without the last word the index does not fit
 }
 
 // BoundSessions returns the Sessions bound to the given terminals, by terminal key. A
