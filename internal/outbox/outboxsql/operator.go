@@ -1,6 +1,8 @@
 package outboxsql
 
 import (
+	"strings"
+
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
@@ -11,17 +13,19 @@ import (
 const MaxList = 200
 
 // List returns the newest deliveries in one of the statuses, newest first; without a
-// status, all.
+// status, all. Of each status only so many as are wanted are looked at.
 func List(tx *store.Tx, statuses []outbox.Status, limit int) ([]Row, error) {
-	where, args := "", []any{}
-	for i, s := range statuses {
-		where += map[bool]string{true: "WHERE o.status IN (?", false: ", ?"}[i == 0]
-		args = append(args, s)
+	limit = min(limit, MaxList)
+	if len(statuses) == 0 {
+		return list(tx, "ORDER BY o.seq DESC LIMIT ?", limit)
 	}
-	if where != "" {
-		where += ") "
+	var newest []string
+	var args []any
+	for _, s := range statuses {
+		newest = append(newest, "SELECT seq FROM (SELECT seq FROM outbox WHERE status = ? ORDER BY seq DESC LIMIT ?)")
+		args = append(args, s, limit)
 	}
-	return list(tx, where+"ORDER BY o.seq DESC LIMIT ?", append(args, min(limit, MaxList))...)
+	return list(tx, "WHERE o.seq IN ("+strings.Join(newest, " UNION ALL ")+") ORDER BY o.seq DESC LIMIT ?", append(args, limit)...)
 }
 
 // Redrive stores one more attempt of a dead delivery, see [outbox.Redrive]. Its owner, or
