@@ -36,6 +36,7 @@ const (
 	CheckDisk        = "disk_space"
 	CheckFileWatches = "file_watches"
 	CheckStore       = "store"
+	CheckStoreLock   = "store_lock"
 	CheckCallbacks   = "callbacks"
 	CheckLeases      = "leases"
 	CheckOwners      = "owners"
@@ -104,6 +105,7 @@ func (m Machine) Check(ctx context.Context) MachineReport {
 	fileWatches(&r)
 	found := control.AskAll(ctx, m.Places)
 	m.store(ctx, &r)
+	m.lock(ctx, &r)
 	m.bridges(&r, found)
 	return r
 }

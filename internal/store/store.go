@@ -45,7 +45,8 @@ const (
 const (
 	// FileName is the database inside the Store directory.
 	FileName = "akk.db"
-	lockName = "akk.lock"
+	// LockName is the file beside it whose flock a writer holds.
+	LockName = "akk.lock"
 	// Format is the file format. A higher number in the file is neither read nor written.
 	Format = 1
 	// LockWait bounds how long a write waits for another process.
@@ -103,7 +104,7 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	if err := db.openWriter(ctx, o, filepath.Join(dir, lockName)); err != nil {
+	if err := db.openWriter(ctx, o, filepath.Join(dir, LockName)); err != nil {
 		db.Close()
 		return nil, err
 	}
