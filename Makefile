@@ -89,6 +89,10 @@ bench: tmux build ## the budgets of docs/BENCHMARKS.md, measured
 	go test -tags e2e -count 1 -run '^TestBudgets$$' -v ./internal/e2e/...
 	go test -run '^$$' -bench . -benchtime 1s ./internal/...
 
+.PHONY: growth
+growth: tmux build ## how cost grows with Turns, callbacks, panes and Turns at once; RUN= picks a table
+	go test -tags e2e -count 1 -run '$(if $(filter command line environment,$(origin RUN)),$(RUN),^TestGrowth)' -v -timeout 20m ./internal/e2e
+
 .PHONY: kill
 kill: tmux build ## SIGKILL Bridge, monitor and callback worker at random during 100 sends
 	AKK_KILL_SENDS=100 go test -count 1 -run '^(TestHundredSendsUnderRandomKills|TestH2ASend.*)$$' -v -timeout 20m ./internal/e2e/...
