@@ -80,9 +80,12 @@ type Usage struct {
 }
 
 // Result is what a message left behind. A failed or cancelled message has it too, under
-// the name partial.
+// the name partial. Truncated says that a reply had no room for all of it; TextBytes is then
+// the length of the whole text.
 type Result struct {
 	Text           string   `json:"text"`
+	Truncated      bool     `json:"truncated,omitempty"`
+	TextBytes      int      `json:"text_bytes,omitempty"`
 	Messages       []Text   `json:"messages,omitempty"`
 	Tools          []Tool   `json:"tool_calls"`
 	ChangedFiles   []string `json:"changed_files,omitempty"`

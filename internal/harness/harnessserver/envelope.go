@@ -30,19 +30,20 @@ type wireError struct {
 // maxErrorText bounds the message of an error.
 const maxErrorText = 2048
 
-// reply writes one envelope. A result above the limit becomes an error that says so.
+// shorter is a result that knows how to need less room: every step leaves more out and says
+// so. What became of a message can always be read.
+type shorter interface {
+	Bytes() int // it needs at least so many
+	Shorter(step int) (any, bool)
+}
+
+// reply writes one envelope. A result above the limit is made shorter, or becomes an error
+// that says so.
 func reply(w http.ResponseWriter, data any, err error) {
 	if err == nil {
-		var body bytes.Buffer
-		enc := json.NewEncoder(&body)
-		enc.SetEscapeHTML(false)
-		switch encErr := enc.Encode(okEnvelope{true, data}); {
-		case encErr != nil:
-			err = harness.Fail(encErr, fault.Internal, "the result cannot be written")
-		case body.Len() > maxBody:
-			err = harness.Refuse(harness.ResponseTooLarge, "the result has %d bytes, the limit is %d", body.Len(), maxBody).Advise("read it in pieces with the operation events")
-		default:
-			send(w, http.StatusOK, body.Bytes())
+		var body []byte
+		if body, err = fitting(data); err == nil {
+			send(w, http.StatusOK, body)
 			return
 		}
 	}
@@ -58,6 +59,35 @@ func reply(w http.ResponseWriter, data any, err error) {
 		body = []byte(`{"ok":false,"error":{"code":"internal","message":"the server failed (see its log)"}}`)
 	}
 	send(w, statusOf(code), append(body, '\n'))
+}
+
+// fitting encodes a result within the limit.
+func fitting(data any) ([]byte, error) {
+	whole, can := data.(shorter)
+	for step := 0; ; step++ {
+		if s, is := data.(shorter); is && s.Bytes() > maxBody { // it is not even tried
+			if data, can = whole.Shorter(step); can {
+				continue
+			}
+			data = whole
+		}
+		var body bytes.Buffer
+		enc := json.NewEncoder(&body)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(okEnvelope{true, data}); err != nil {
+			return nil, harness.Fail(err, fault.Internal, "the result cannot be written")
+		}
+		if body.Len() <= maxBody {
+			return body.Bytes(), nil
+		}
+		if can {
+			data, can = whole.Shorter(step)
+		}
+		if !can {
+			return nil, harness.Refuse(harness.ResponseTooLarge, "the result has %d bytes, the limit is %d", body.Len(), maxBody).
+				Advise("read it in pieces with the operation events")
+		}
+	}
 }
 
 func send(w http.ResponseWriter, status int, body []byte) {

@@ -42,20 +42,27 @@ func TestMain(m *testing.M) {
 		case agentArg:
 			os.Exit(fakeacp.Main(os.Args[2:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 		case serverArg:
-			os.Exit(beServer(os.Args[2]))
+			os.Exit(beServer(os.Args[2], os.Args[3:]))
 		}
 	}
 	os.Exit(m.Run())
 }
 
 // beServer is a server as the product's main starts it, on any free port. Its address is
-// the one line that it prints.
-func beServer(stateDir string) int {
+// the one line that it prints. change is settings that differ, as one JSON object, or nothing.
+func beServer(stateDir string, change []string) int {
+	signal.Ignore(syscall.SIGXFSZ) // a test may leave no room for its files
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	c := config.Default(stateDir)
 	c.Listen, c.StateDir = "127.0.0.1:0", stateDir
 	c.Sessions.MaxConcurrency = 64
+	for _, text := range change {
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+	}
 	spawner := proc.NewSpawner()
 	defer spawner.Close()
 	runners := proc.NewRunners(spawner, 1)
@@ -64,7 +71,7 @@ func beServer(stateDir string) int {
 		Launcher: launch.NewLocal(runners, os.Environ(), launch.Options{TermGrace: time.Second}),
 		Ready:    func(addr string) { fmt.Println(addr) }})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, fault.CodeOf(err), err)
 		if fault.Is(err, harness.ServerAlreadyRunning) {
 			return 3
 		}
@@ -84,19 +91,19 @@ type server struct {
 	exit  chan int
 }
 
-func command(t *testing.T, dir string) *exec.Cmd {
+func command(t *testing.T, dir string, change ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return exec.Command(exe, serverArg, dir)
+	return exec.Command(exe, append([]string{serverArg, dir}, change...)...)
 }
 
 // startServer starts a server and waits until it answers.
-func startServer(t *testing.T, dir string) *server {
+func startServer(t *testing.T, dir string, change ...string) *server {
 	t.Helper()
-	s := &server{T: t, dir: dir, cmd: command(t, dir), log: &bytes.Buffer{}, exit: make(chan int, 1)}
+	s := &server{T: t, dir: dir, cmd: command(t, dir, change...), log: &bytes.Buffer{}, exit: make(chan int, 1)}
 	s.cmd.Stderr = s.log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -111,20 +111,38 @@ func (l *live) update(u *acp.Update) {
 	}
 	kind, data := eventOf(u)
 	if !ours && (u.Chunk != nil || u.Tool != nil || u.Plan != nil) {
-		l.event(harness.EventLate, "", data, false)
+		l.logged(harness.EventLate, "", data)
 		return
 	}
 	message := ""
 	if ours {
 		message = t.msg.ID
 		if err := t.transcript.Update(u); err != nil {
-			l.event(kind, message, data, false)
+			l.logged(kind, message, data)
 			l.finish(t, harness.MessageBroken{Problem: *problemOf(err)})
 			l.cancelTurn(t, "", "")
 			return
 		}
 	}
+	l.logged(kind, message, data)
+}
+
+// logged appends an update to the log, words in as many events as they need.
+func (l *live) logged(kind harness.EventKind, message string, data any) {
+	d, words := data.(delta)
+	for words && len(d.Delta) > maxDelta {
+		var head string
+		head, d.Delta = cut(d.Delta, maxDelta)
+		l.event(kind, message, delta{d.ID, head}, false)
+		data = d
+	}
 	l.event(kind, message, data, false)
+}
+
+// delta is words in the log.
+type delta struct {
+	ID    string `json:"message_id,omitempty"`
+	Delta string `json:"delta"`
 }
 
 func eventOf(u *acp.Update) (harness.EventKind, any) {
@@ -138,10 +156,7 @@ func eventOf(u *acp.Update) (harness.EventKind, any) {
 		if u.Chunk == nil || u.Chunk.ContentType != "text" {
 			return kind, raw
 		}
-		return kind, struct {
-			ID    string `json:"message_id,omitempty"`
-			Delta string `json:"delta"`
-		}{u.Chunk.MessageID, u.Chunk.Text}
+		return kind, delta{u.Chunk.MessageID, u.Chunk.Text}
 	case acp.ToolCall, acp.ToolCallUpdate:
 		return harness.EventTool, raw
 	case acp.PlanUpdate:
