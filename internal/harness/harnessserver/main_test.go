@@ -151,6 +151,12 @@ func (s *server) ended() int {
 // post sends a request as it is and returns its answer.
 func (s *server) post(op string, body string, change func(r *http.Request)) (int, string) {
 	s.Helper()
+	return s.postSeen(op, body, change, func(http.Header) {})
+}
+
+// postSeen is post that shows the answer's headers.
+func (s *server) postSeen(op string, body string, change func(r *http.Request), seen func(http.Header)) (int, string) {
+	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, "http://"+s.addr+"/api/"+op, strings.NewReader(body))
 	if err != nil {
 		s.Fatal(err)
@@ -169,6 +175,7 @@ func (s *server) post(op string, body string, change func(r *http.Request)) (int
 		return 0, err.Error()
 	}
 	defer res.Body.Close()
+	seen(res.Header)
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		return 0, err.Error()
