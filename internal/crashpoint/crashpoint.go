@@ -29,6 +29,7 @@ const (
 	OutboxSettled  = "outbox.settled"  // the outcome is stored
 	StoreCommit    = "store.commit"    // inside the write transaction, with its lock, before the commit
 	StoreCommitted = "store.committed" // after it
+	StoreMigrate   = "store.migrate"   // inside the transaction of a migration, before its commit
 )
 
 // Folder is the name of the folder beside the program. A file "hold.<point>" makes the

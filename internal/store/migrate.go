@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/crashpoint"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/version"
 )
@@ -112,6 +113,10 @@ func applyMigration(ctx context.Context, db *DB, m migration) error {
 	}
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", m.number)); err != nil {
 		return mapError(err, op)
+	}
+	crashpoint.At(crashpoint.StoreMigrate)
+	if err := crashpoint.Err(crashpoint.StoreMigrate); err != nil {
+		return fault.Wrap(err, CodeStorage, op, "the disk of the Store fails")
 	}
 	if err := tx.Commit(); err != nil {
 		return mapError(err, op)

@@ -140,15 +140,25 @@ type Client struct {
 // Start starts a Bridge and initialises an MCP session with it.
 func Start(tb testing.TB, b Bridge) *Client {
 	tb.Helper()
+	c, p, err := Try(tb, b)
+	if err != nil {
+		tb.Fatalf("fakehost: no MCP session: %v; stderr:\n%s", err, p.Stderr())
+	}
+	return c
+}
+
+// Try is Start for a Bridge that may refuse to start: then the Client is nil.
+func Try(tb testing.TB, b Bridge) (*Client, *Process, error) {
+	tb.Helper()
 	p := Spawn(tb, b)
 	ctx, cancel := context.WithTimeout(tb.Context(), connectLimit)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: HostName, Version: HostVersion}, nil)
 	session, err := client.Connect(ctx, &mcp.IOTransport{Reader: p.Stdout, Writer: p.Stdin, MaxLineLength: -1}, nil)
 	if err != nil {
-		tb.Fatalf("fakehost: no MCP session: %v; stderr:\n%s", err, p.Stderr())
+		return nil, p, err
 	}
-	return &Client{succeeded: &sync.Map{}, Process: p, session: session}
+	return &Client{succeeded: &sync.Map{}, Process: p, session: session}, p, nil
 }
 
 // Session is the MCP session, for what Call does not cover.

@@ -108,6 +108,21 @@ func (w *world) settle() {
 	}
 }
 
+// settleLate waits for what an agent that lives says of a task whose submission was called
+// uncertain: its Turn is followed on, and its end is told after all.
+func (r *round) settleLate() {
+	r.tb.Helper()
+	if r.agentHurt || r.pane.Input(r.tb).Enters == 0 {
+		return
+	}
+	uncertain := func() bool {
+		return slices.ContainsFunc(r.records(), func(t told) bool { return t.RequestHash == ids.TextHash(r.text) && t.Stage == turn.Uncertain })
+	}
+	for end := time.Now().Add(patience); uncertain() && time.Now().Before(end); <-time.After(5 * pause) {
+	} // check names one that stays so
+	r.settle()
+}
+
 // check proves what must hold at the end, and names the end of the task.
 func (r *round) check(got reply) string {
 	tb := r.tb

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,13 +48,16 @@ func Round(tb testing.TB, s Strike, n int, seed uint64) Figures {
 	tb.Helper()
 	r := &round{Strike: s, world: newWorld(tb), answer: fmt.Sprintf("answer %d of %x", n, seed)}
 	r.text = fmt.Sprintf("task %d of %x\nSAY:%s", n, seed, r.answer)
-	if s.How == Full {
+	if s.How == Full || s.Start == Full {
 		r.disk = mountSmall(tb, r.host.Store)
 	}
 	kinds := []string{standin.Codex, standin.Claude}
 	r.pane = r.agent(kinds[n%2])
 	spare := r.agent(kinds[(n+1)%2])
 	r.host.SetMode(fakehost.Accept)
+	if s.Point == crashpoint.StoreMigrate {
+		r.failToMakeAStore()
+	}
 	r.start()
 	terminal := r.ready(r.pane)
 	got := r.sendUnderStrike(terminal)
@@ -65,14 +69,18 @@ func Round(tb testing.TB, s Strike, n int, seed uint64) Figures {
 	}
 	r.firstWrite(spare)
 	r.settle()
+	r.settleLate()
 	ended := time.Now()
 	if code := r.c.Close(patience); code != 0 {
 		tb.Errorf("the last Bridge ended with %d: %s", code, r.c.Stderr())
 	}
 	r.nobodyLeft(ended)
-	gone := r.gone[:len(r.gone)-1] // the last one was no kill
+	gone := slices.Clone(r.gone[:len(r.gone)-1]) // the last one was no kill
 	r.checkStore()
 	end := r.check(got)
+	if s.Point == sweep {
+		end += " " + r.sweepUnderStrike()
+	}
 	return Figures{Gone: gone, FirstWrite: []time.Duration{r.first}, Ends: []string{end}}
 }
 
@@ -83,12 +91,19 @@ func (r *round) takeOver() {
 	if r.Recover > 0 {
 		r.hold(crashpoint.StoreCommit, r.Recover-1)
 		r.start()
-		for end := time.Now().Add(fewCommits); r.held(crashpoint.StoreCommit) == 0 && time.Now().Before(end); <-time.After(pause) {
-		} // it may have less to store
+		begin := time.Now()
+		for r.held(crashpoint.StoreCommit) == 0 && time.Since(begin) < fewCommits { // it may have less to store
+			if open, _ := r.open(); len(open) == 0 && time.Since(begin) > fewCommits/4 {
+				break
+			}
+			<-time.After(5 * pause)
+		}
 		r.killBridge()
 		r.letGo()
 	}
-	r.start()
+	if r.Start == "" || !r.startOnABadDisk() {
+		r.start()
+	}
 	r.dead = false
 }
 
@@ -98,6 +113,11 @@ const fewCommits = 4 * time.Second
 // sendUnderStrike delegates the task, strikes when the point is reached, and lets go.
 func (r *round) sendUnderStrike(terminal string) reply {
 	r.tb.Helper()
+	if r.untouched() {
+		ctx, cancel := context.WithTimeout(r.tb.Context(), callLimit)
+		defer cancel()
+		return send(ctx, r.c, terminal, r.text)
+	}
 	if r.Point == programRuns {
 		r.host.SetMode(fakehost.Held)
 		if err := os.WriteFile(r.host.Log+fakehost.HoldSuffix, nil, 0o600); err != nil {
@@ -137,7 +157,7 @@ func (r *round) sendUnderStrike(terminal string) reply {
 // machine that is too busy refuses the send before anything is typed: then it is sent again.
 func (r *round) awaitPoint(replies chan reply, again func()) bool {
 	r.tb.Helper()
-	reached := false
+	reached, looks := false, 0
 	var last reply
 	r.wait("the point "+r.Point, func() bool {
 		select {
@@ -154,7 +174,8 @@ func (r *round) awaitPoint(replies chan reply, again func()) bool {
 		} else {
 			reached = r.held(r.Point) != 0
 		}
-		return reached || r.maybeNever() && r.told()
+		looks++ // told opens the Store, which costs more than a look into a folder
+		return reached || r.maybeNever() && looks%10 == 0 && r.told()
 	}, func() string {
 		open, _ := r.open()
 		return fmt.Sprintf("the Host was told %+v; open: %v\n%s", last, open, r.c.Stderr())
@@ -178,7 +199,7 @@ func (r *round) release(struck bool) {
 		keep := struck && r.Victim == Disk && (r.disk == nil || r.How != Full)
 		r.letGo()
 		if keep {
-			r.fail(r.How)
+			r.failAt(crashpoint.StoreCommit, r.How)
 		}
 		return
 	}

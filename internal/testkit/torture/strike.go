@@ -19,6 +19,7 @@ const (
 	Agent   = "agent"
 	Tmux    = "tmux"
 	Disk    = "disk"
+	Pruner  = "pruner" // the command that forgets what ended long ago
 )
 
 // How.
@@ -35,6 +36,9 @@ const (
 // has not answered.
 const programRuns = "program.runs"
 
+// sweep is the point at which old tasks are forgotten.
+const sweep = "retention.sweep"
+
 // Strike is what one round does.
 type Strike struct {
 	Point  string
@@ -45,6 +49,9 @@ type Strike struct {
 	// Recover is the transaction in which the next Bridge is killed while it takes over; 0:
 	// it is not. It means something after the end of a Bridge only.
 	Recover int
+	// Start is how the disk fails while the next Bridge starts and for a while after; "": it
+	// does not. It means something after the end of a Bridge only.
+	Start string
 }
 
 func (s Strike) String() string {
@@ -54,6 +61,9 @@ func (s Strike) String() string {
 	}
 	if s.Again > 0 {
 		out += fmt.Sprintf(", Bridge killed %v later", s.Again)
+	}
+	if s.Start != "" {
+		out += fmt.Sprintf(", %s when the next Bridge starts", s.Start)
 	}
 	if s.Recover > 0 {
 		out += fmt.Sprintf(", the next Bridge killed in its commit %d", s.Recover)
@@ -115,9 +125,35 @@ func Strikes(seed uint64) []Strike {
 			}
 		}
 	}
+	all = append(all, outside()...)
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
+
+// migrations is how many steps of a fresh Store are tried as a point.
+const migrations = 4
+
+// outside are the strikes that hit no boundary of a task: a Store that is made, a Bridge
+// that takes over, and tasks that are forgotten.
+func outside() (out []Strike) {
+	for _, how := range []string{Full, Broken, Sealed} {
+		out = append(out, Strike{Point: crashpoint.StoreMigrate, Victim: Disk, How: how}, Strike{Point: sweep, Victim: Disk, How: how})
+		for _, p := range []string{crashpoint.SendReserved, crashpoint.SendInjecting, crashpoint.SendEntered, crashpoint.SendSent,
+			crashpoint.ObserveStored + "." + string(turn.ObsCompleted), crashpoint.OutboxClaimed, crashpoint.OutboxAnswer} {
+			out = append(out, Strike{Point: p, Victim: Bridge, How: Kill, Start: how})
+		}
+	}
+	for _, how := range []string{Kill, Doze} {
+		out = append(out, Strike{Point: sweep, Victim: Pruner, How: how})
+		for i := range migrations {
+			out = append(out, Strike{Point: crashpoint.StoreMigrate, Skip: i, Victim: Bridge, How: how})
+		}
+	}
+	return out
+}
+
+// untouched reports that the task itself is not struck.
+func (s Strike) untouched() bool { return s.Point == crashpoint.StoreMigrate || s.Point == sweep }
 
 // maybeNever reports that a task may end without coming to the point so often.
 func (s Strike) maybeNever() bool {
@@ -126,6 +162,13 @@ func (s Strike) maybeNever() bool {
 
 // thaw is how long what is not ours stays frozen: longer than a send waits for tmux.
 const thaw = 2500 * time.Millisecond
+
+// badDisk is how long a disk fails: longer than the Bridge's first tries to store the same
+// thing again. nap is how long a Bridge lies stopped that is killed then; nobody waits for it.
+const (
+	badDisk = 1500 * time.Millisecond
+	nap     = 500 * time.Millisecond
+)
 
 // strike does it. It returns what undoes it, to be called once the hold has ended.
 func (r *round) strike() (undo func()) {
@@ -177,7 +220,7 @@ func (r *round) strikeBridge() func() {
 	case Doze:
 		w.c.Signal(syscall.SIGSTOP)
 		return func() {
-			<-time.After(thaw)
+			<-time.After(nap)
 			r.killBridge()
 		}
 	}
@@ -199,17 +242,20 @@ func (r *round) killBridge() {
 }
 
 func (r *round) strikeDisk() func() {
-	w := r.world
-	if r.How == Full && r.disk != nil {
-		r.disk.fill(w.tb)
-		return func() {
-			<-time.After(thaw)
-			r.disk.free(w.tb)
-		}
-	}
-	w.fail(r.How)
+	mend := r.breakDisk(crashpoint.StoreCommit, r.How)
 	return func() {
-		<-time.After(thaw)
-		w.letGo()
+		<-time.After(badDisk)
+		mend()
 	}
+}
+
+// breakDisk makes the disk fail, at the point if the failure is not a real one.
+func (r *round) breakDisk(point, how string) (mend func()) {
+	w := r.world
+	if how == Full && r.disk != nil {
+		r.disk.fill(w.tb)
+		return func() { r.disk.free(w.tb) }
+	}
+	w.failAt(point, how)
+	return w.letGo
 }

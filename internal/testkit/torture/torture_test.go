@@ -85,6 +85,23 @@ func TestTorture(t *testing.T) {
 	}
 }
 
+// The disk fails while the Store is made, while a Bridge takes over and while old tasks are
+// forgotten; who makes it or forgets is killed in the middle. All of these are among the
+// strikes of TestTorture too. (H3, L16, S01.)
+func TestADiskThatFailsAtAStartOrASweepLosesNothing(t *testing.T) {
+	all := outside()
+	step := 9 // an ordinary run plays some
+	if os.Getenv(envRounds) != "" {
+		step = 1
+	}
+	for n := 0; n < len(all); n += step {
+		t.Run(fmt.Sprint(all[n]), func(t *testing.T) {
+			t.Parallel()
+			t.Log(Round(t, all[n], n, fixedSeed).Ends)
+		})
+	}
+}
+
 func report(t *testing.T, what string, d []time.Duration) {
 	t.Helper()
 	if len(d) == 0 {

@@ -70,9 +70,13 @@ func newWorld(tb testing.TB) *world {
 	return w
 }
 
+func (w *world) bridge() fakehost.Bridge {
+	return w.host.Bridge(w.bin, "--tmux-socket", w.tmux.Socket())
+}
+
 func (w *world) start() {
 	w.tb.Helper()
-	w.c = fakehost.Start(w.tb, w.host.Bridge(w.bin, "--tmux-socket", w.tmux.Socket()))
+	w.c = fakehost.Start(w.tb, w.bridge())
 }
 
 func (w *world) agent(kind string) *pane {
@@ -162,10 +166,10 @@ func (w *world) letGo() {
 	}
 }
 
-// fail makes the disk fail at the commit.
-func (w *world) fail(how string) {
+// failAt makes the disk fail at the point.
+func (w *world) failAt(point, how string) {
 	w.tb.Helper()
-	if err := os.WriteFile(filepath.Join(w.crash, "fail."+crashpoint.StoreCommit), []byte(how), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.crash, "fail."+point), []byte(how), 0o600); err != nil {
 		w.tb.Fatal(err)
 	}
 }
