@@ -19,6 +19,9 @@ type Program struct {
 	// Session gives the program a session of its own, without a controlling terminal.
 	// Without it the program gets a process group of its own.
 	Session bool
+	// Terminal makes stdin, which must be a terminal, the controlling one of the session; it
+	// includes Session.
+	Terminal bool
 }
 
 // Status is how a contained program ended.
@@ -60,7 +63,8 @@ func (p *Runners) Start(ctx context.Context, prog Program, stdin, stdout, stderr
 	if err := ctx.Err(); err != nil {
 		return nil, &StartError{Err: context.Cause(ctx)}
 	}
-	req := request{Op: "run", Path: []byte(prog.Path), Args: bytesOf(prog.Args), Env: bytesOf(prog.Env), Dir: []byte(prog.Dir), Own: prog.Session}
+	req := request{Op: "run", Path: []byte(prog.Path), Args: bytesOf(prog.Args), Env: bytesOf(prog.Env), Dir: []byte(prog.Dir),
+		Own: prog.Session || prog.Terminal, TTY: prog.Terminal}
 	r, err := p.send(req, stdin, stdout, stderr)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type request struct {
 	Env  [][]byte `json:"env,omitempty"`
 	Dir  []byte   `json:"dir,omitempty"`
 	Own  bool     `json:"own,omitempty"` // a session of its own
+	TTY  bool     `json:"tty,omitempty"` // stdin is its controlling terminal
 }
 
 // reply goes from the runner to the starter: started or failed, then done.

@@ -130,7 +130,7 @@ func (r *runner) serve(req received) bool {
 		if r.program != 0 || len(req.fds) != stdioFiles {
 			return false
 		}
-		attr := syscall.SysProcAttr{Setpgid: !req.Own, Setsid: req.Own} // a session leader leads a group too
+		attr := syscall.SysProcAttr{Setpgid: !req.Own, Setsid: req.Own, Setctty: req.TTY} // a session leader leads a group too; Ctty 0 is its stdin
 		setDeathSignal(&attr, syscall.SIGKILL)
 		pid, err := syscall.ForkExec(string(req.Path), stringsOf(req.Args), &syscall.ProcAttr{
 			Dir:   string(req.Dir),
