@@ -10,7 +10,7 @@ import (
 // QuestionKind is what a question is about.
 type QuestionKind string
 
-// The kinds of questions. The three auth kinds belong to a session, the others to a
+// The kinds of questions. The auth kinds belong to a session, the others to a
 // message.
 const (
 	AskPermission  QuestionKind = "permission"
@@ -19,6 +19,8 @@ const (
 	AskAuthMethod  QuestionKind = "auth_method"
 	AskAuthToken   QuestionKind = "auth_token"
 	AskAuthCode    QuestionKind = "auth_device_code"
+	// AskAuthTerminal is a login program that waits for what a person enters.
+	AskAuthTerminal QuestionKind = "auth_terminal"
 )
 
 // QuestionStyle is the protocol form of an answer.

@@ -27,6 +27,8 @@ import (
 // Launcher starts the programs of agents.
 type Launcher interface {
 	Start(ctx context.Context, spec launch.Spec) (*launch.Process, error)
+	// StartTerminal starts one in a terminal, for a login.
+	StartTerminal(ctx context.Context, spec launch.Spec) (*launch.Process, error)
 }
 
 func newID(prefix string, n int) string {
@@ -257,7 +259,7 @@ func (l *live) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	us := acp.Info{Name: "agent-knock-knock", Title: "Agent Knock Knock", Version: version.Version}
-	agent, err := conn.Initialize(ctx, us, acp.ClientCaps{ElicitForm: true, ElicitURL: true, BooleanOptions: true})
+	agent, err := conn.Initialize(ctx, us, acp.ClientCaps{ElicitForm: true, ElicitURL: true, BooleanOptions: true, TerminalAuth: true})
 	if err != nil {
 		return startFault(err, "initialize", limit)
 	}

@@ -46,6 +46,7 @@ func (l *live) lose(ctx context.Context, p *harness.Problem) {
 	if !l.takeEnd() {
 		return
 	}
+	l.haltTerminal()
 	exit := l.endAgent(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,6 +104,7 @@ func (l *live) close(ctx context.Context, why string) {
 		}
 		stop()
 	}
+	l.haltTerminal()
 	l.endAgent(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()

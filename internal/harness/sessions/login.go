@@ -32,6 +32,8 @@ type login struct {
 	cancel  context.CancelFunc
 	target  string
 	seen    []string // pages that were shown already
+	// terminal is the agent's login program, nil without one.
+	terminal *terminal
 }
 
 // authView is what a status shows of a login.
@@ -40,6 +42,7 @@ type authView struct {
 	Methods []harness.Method
 	Account map[string]any
 	Problem *harness.Problem
+	Output  string
 }
 
 // AuthStatus is a login as a caller sees it.
@@ -51,6 +54,7 @@ type AuthStatus struct {
 	Questions     []harness.Question `json:"questions"`
 	Account       map[string]any     `json:"account,omitempty"`
 	Error         *harness.Problem   `json:"error,omitempty"`
+	Output        string             `json:"output,omitempty"` // the newest of what a login program wrote, masked
 	Seq           int64              `json:"seq"`
 }
 
@@ -105,7 +109,11 @@ func (l *live) authView() authView {
 	if l.login == nil {
 		return authView{State: harness.AuthNone, Methods: l.methods()}
 	}
-	return authView{l.login.state, l.login.methods, l.login.account, l.login.problem}
+	v := authView{State: l.login.state, Methods: l.login.methods, Account: l.login.account, Problem: l.login.problem}
+	if t := l.login.terminal; t != nil {
+		v.Output = t.output
+	}
+	return v
 }
 
 // methods are the agent's ways to log in, and which of them we can drive.
@@ -117,7 +125,7 @@ func (l *live) methods() []harness.Method {
 		h := harness.Method{ID: m.ID, Name: m.Name, Description: m.Description, Type: m.Type, Kind: harness.LoginAgent, Supported: true}
 		switch {
 		case m.Type == "terminal":
-			h.Kind, h.Supported, h.Reason = harness.LoginTerminal, false, "it needs a terminal; log in with the agent's own command"
+			h.Kind = harness.LoginTerminal
 		case takesKey(m) && !(keyed && m.ID == given):
 			h.Kind = harness.LoginToken
 		case m.Type != "" && m.Type != "agent":
@@ -219,7 +227,8 @@ func (s *Service) AuthStatus(ctx context.Context, session string) (AuthStatus, e
 		}
 		v = shown{rec: rec, seq: rec.Seq, auth: authView{State: harness.AuthNone}}
 	}
-	st := AuthStatus{SessionID: session, State: v.auth.State, Methods: v.auth.Methods, Questions: []harness.Question{}, Account: v.auth.Account, Error: v.auth.Problem, Seq: v.seq}
+	st := AuthStatus{SessionID: session, State: v.auth.State, Methods: v.auth.Methods, Questions: []harness.Question{}, Account: v.auth.Account, Error: v.auth.Problem,
+		Output: v.auth.Output, Seq: v.seq}
 	if st.Methods == nil {
 		st.Methods = []harness.Method{}
 	}
@@ -289,12 +298,15 @@ func (l *live) pick(n *login, id string) error {
 		n.to(l, harness.AuthAsked)
 		return nil
 	}
+	if i := slices.IndexFunc(l.agent.AuthMethods, func(a acp.AuthMethod) bool { return a.ID == m.ID }); m.Kind == harness.LoginTerminal && i >= 0 {
+		return l.tryTerminal(n, l.agent.AuthMethods[i])
+	}
 	return l.try(n, m.ID, nil)
 }
 
-// try spends an attempt and calls the agent. An attempt that is not allowed ends the login,
-// and whoever asked for it is told.
-func (l *live) try(n *login, method string, meta json.RawMessage) error {
+// spend takes an attempt. One that is not allowed ends the login, and whoever asked for it is
+// told.
+func (l *live) spend(n *login) error {
 	rate := l.svc.logins.rate
 	err := l.svc.update(func(tx *store.Tx) error {
 		attempts, err := harnesssql.AuthAttempts(tx, n.target, tx.Now.Add(-rate.Window))
@@ -314,6 +326,13 @@ func (l *live) try(n *login, method string, meta json.RawMessage) error {
 		n.problem = harness.ProblemOf(err)
 		n.to(l, end)
 		n.cancel()
+	}
+	return err
+}
+
+// try spends an attempt and calls the agent.
+func (l *live) try(n *login, method string, meta json.RawMessage) error {
+	if err := l.spend(n); err != nil {
 		return err
 	}
 	ctx, conn := l.loginContext(n), l.conn
@@ -338,6 +357,11 @@ func (l *live) authenticate(ctx context.Context, n *login, conn *acp.Conn, metho
 		l.mu.Unlock()
 		err = l.openSession(ctx, earlier)
 	}
+	l.concludeLogin(n, err)
+}
+
+// concludeLogin ends a login that worked out or did not, unless somebody ended it before.
+func (l *live) concludeLogin(n *login, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.login != n || !n.state.InFlight() {
@@ -349,11 +373,14 @@ func (l *live) authenticate(ctx context.Context, n *login, conn *acp.Conn, metho
 		l.moved(harness.SessionOpened, nil)
 	} else {
 		p := problemOf(err)
-		p.Code = harness.AuthFailed
-		if fault.Is(err, acp.AuthRequired) {
+		switch {
+		case fault.Is(err, acp.AuthRequired):
 			p.Message = "the agent still demands a login"
-		} else {
+		case n.terminal == nil:
 			p.Message = "the agent's login failed"
+		}
+		if n.terminal == nil || p.Code != harness.OutputLimit && p.Code != harness.SpawnFailed {
+			p.Code = harness.AuthFailed
 		}
 		n.problem = p
 		n.to(l, harness.AuthBroke)
@@ -431,6 +458,8 @@ func (l *live) answerLogin(a *asked, r harness.Route) error {
 		}
 		n.to(l, harness.AuthAnswered)
 		err = l.try(n, a.Elicitation, meta)
+	case a.Kind == harness.AskAuthTerminal:
+		err = l.enter(n, r.Content)
 	default: // a page was opened; the agent says when it is enough
 		n.to(l, harness.AuthAnswered)
 	}

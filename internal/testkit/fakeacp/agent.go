@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -244,22 +243,4 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// login plays the program of a login in a terminal.
-func login(f Flags, stdin io.Reader, stdout io.Writer) int {
-	fmt.Fprint(stdout, "Open https://login.example.test/device and paste the code: ")
-	code, err := bufio.NewReader(stdin).ReadString('\n')
-	if err != nil || strings.TrimSpace(code) == "" {
-		fmt.Fprintln(stdout, "no code")
-		return 1
-	}
-	if err := os.MkdirAll(filepath.Dir(f.LoginState), 0o700); err != nil {
-		return 1
-	}
-	if err := os.WriteFile(f.LoginState, []byte("logged in\n"), 0o600); err != nil {
-		return 1
-	}
-	fmt.Fprintln(stdout, "Logged in.")
-	return 0
 }

@@ -108,7 +108,7 @@ func (a *agent) authMethods() []object {
 	}
 	if a.flags.AuthTerminal {
 		methods = append(methods, object{"id": "fake-terminal", "name": "Terminal login", "type": "terminal",
-			"args": []string{"--login", "--login-state", a.flags.LoginState}})
+			"args": []string{"--login", "--login-state", a.flags.LoginState, "--login-style", a.flags.LoginStyle}, "env": object{"FAKE_LOGIN": "yes"}})
 	}
 	return methods
 }

@@ -15,6 +15,7 @@ type Flags struct {
 	AuthRequired, AuthHang, AuthNoop, AuthURLStdout, AuthURLNotify, AuthToken, AuthTerminal bool
 	LoginState, ReadyFile                                                                   string
 	Login                                                                                   bool
+	LoginStyle                                                                              string
 	// What it can do.
 	NoLoad, NoResume, NoOptional, Legacy, NoOptions, KeepOptions bool
 	Replay                                                       int
@@ -49,6 +50,7 @@ func ParseFlags(args, env []string, stderr io.Writer) (Flags, error) {
 	s.StringVar(&f.LoginState, "login-state", "", "file that exists when somebody is logged in")
 	s.StringVar(&f.ReadyFile, "ready-file", "", "file that completes a login by page")
 	s.BoolVar(&f.Login, "login", false, "be the login program: read a code, write --login-state")
+	s.StringVar(&f.LoginStyle, "login-style", "", "of the login program: menu, echo, hang or flood")
 	s.BoolVar(&f.NoLoad, "no-load", false, "no session/load")
 	s.BoolVar(&f.NoResume, "no-resume", false, "no session/resume")
 	s.BoolVar(&f.NoOptional, "no-optional", false, "no optional method at all")

@@ -1,8 +1,7 @@
 package sessions_test
 
 import (
-	"fmt"
-	"os"
+	"syscall"
 	"time"
 )
 
@@ -10,10 +9,7 @@ import (
 func (w *world) gone(pid int) {
 	w.Helper()
 	deadline := time.Now().Add(patience)
-	for {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); os.IsNotExist(err) {
-			return
-		}
+	for syscall.Kill(pid, 0) != syscall.ESRCH {
 		if time.Now().After(deadline) {
 			w.Fatalf("process %d still lives", pid)
 		}
