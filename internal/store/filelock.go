@@ -64,7 +64,11 @@ func (l *fileLock) acquire(ctx context.Context, wait time.Duration) (unlock func
 	case <-w.done:
 	case <-ctx.Done():
 		l.leave(w)
-		return nil, context.Cause(ctx)
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, context.Cause(ctx)
+		}
+		// The caller's time is over, but it is the other process that took it.
+		return nil, fault.Wrap(context.Cause(ctx), CodeBusy, "store.lock", "another process keeps the Store locked").WithHint("run doctor to see who")
 	case <-timer.C:
 		l.leave(w)
 		return nil, fault.New(CodeBusy, "store.lock", "another process kept the Store locked for %s", wait).WithHint("run doctor to see who")

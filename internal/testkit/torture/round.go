@@ -40,6 +40,7 @@ type round struct {
 type reply struct {
 	turn string // "" when it was refused, or nothing came
 	code string // of the refusal
+	said string // with it
 	lost bool   // no reply at all
 }
 
@@ -215,7 +216,7 @@ func send(ctx context.Context, c *fakehost.Client, terminal, text string) reply 
 		return reply{lost: true}
 	}
 	if res.IsError {
-		return reply{code: res.Code()}
+		return reply{code: res.Code(), said: string(res.JSON)}
 	}
 	var got struct {
 		TurnID string `json:"turn_id"`
