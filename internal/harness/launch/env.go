@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/rand"
 	"maps"
 	"slices"
 	"strings"
@@ -35,6 +36,14 @@ func Environment(ours []string, explicit map[string]string) []string {
 	slices.Sort(list)
 	return list
 }
+
+// EnvLaunch marks a program and what it starts, so that a tree is found again when the
+// process that held it was killed. It names nothing and opens nothing.
+const EnvLaunch = "AKK_LAUNCH"
+
+func newMark() string { return rand.Text() }
+
+func marked(env []string, mark string) []string { return append(env, EnvLaunch+"="+mark) }
 
 func mayInherit(name string) bool {
 	return slices.Contains(inherited, name) ||

@@ -104,15 +104,15 @@ func (l *Local) Start(ctx context.Context, s Spec) (*Process, error) {
 	if err != nil {
 		return nil, failed(s.Argv[0], err)
 	}
-	started := time.Now()
-	child, err := l.runners.Start(ctx, proc.Program{Path: path, Args: s.Argv, Env: env, Dir: s.Dir, Session: true},
+	started, mark := time.Now(), newMark()
+	child, err := l.runners.Start(ctx, proc.Program{Path: path, Args: s.Argv, Env: marked(env, mark), Dir: s.Dir, Session: true},
 		pipes.childIn, pipes.childOut, pipes.childErr)
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeOurs()
 		return nil, failed(s.Argv[0], err)
 	}
-	return watch(ctx, child, pipes, l.opts, started), nil
+	return watch(ctx, child, pipes, l.opts, started, mark), nil
 }
 
 func (s Spec) check() error {

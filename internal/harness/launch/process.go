@@ -30,7 +30,7 @@ type Process struct {
 
 // watch waits for the end of the child. The wait outlives the start's ctx on purpose: it
 // ends with the child, which Close ends.
-func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, started time.Time) *Process {
+func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, started time.Time, mark string) *Process {
 	run := &Process{
 		PID: child.PID, StartedAt: started, child: child, pipes: p, opts: o,
 		stderr: newTail(o.StderrLines), exited: make(chan struct{}),
@@ -42,6 +42,9 @@ func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, star
 	}()
 	go func() {
 		status, err := child.Wait(context.WithoutCancel(ctx))
+		if err != nil { // the runner was lost, and with it who knows the tree
+			status.Left = endMarked(mark)
+		}
 		run.exit = Exit{Code: status.Exit, Signal: status.Signal, Lost: err != nil, Left: status.Left}
 		if status.Left > 0 || err != nil {
 			_ = p.err.Close() // somebody may still hold the other end

@@ -48,14 +48,14 @@ func (l *Local) StartTerminal(ctx context.Context, s Spec) (*Process, error) {
 		return nil, failed(s.Argv[0], err)
 	}
 	none.Close()
-	started := time.Now()
-	child, err := l.runners.Start(ctx, proc.Program{Path: path, Args: s.Argv, Env: env, Dir: s.Dir, Terminal: true}, theirs, theirs, theirs)
+	started, mark := time.Now(), newMark()
+	child, err := l.runners.Start(ctx, proc.Program{Path: path, Args: s.Argv, Env: marked(env, mark), Dir: s.Dir, Terminal: true}, theirs, theirs, theirs)
 	p := &pipes{in: ours, out: ours, err: errOut}
 	if err != nil {
 		p.closeOurs()
 		return nil, failed(s.Argv[0], err)
 	}
-	return watch(ctx, child, p, l.opts, started), nil
+	return watch(ctx, child, p, l.opts, started, mark), nil
 }
 
 // terminalEnv says what kind of terminal it is, unless the caller does.

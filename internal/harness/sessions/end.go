@@ -59,6 +59,9 @@ func (l *live) lose(ctx context.Context, p *harness.Problem) {
 		if exit.Signal != 0 {
 			p.Message, p.Detail["signal"] = "the agent was killed", exit.Signal.String()
 		}
+		if exit.Lost {
+			p.Message, p.Detail["lost"] = "the agent was ended because the process that held it was killed", true
+		}
 	}
 	if tail := l.process.StderrTail(); len(tail) > 0 {
 		p.Detail["stderr_tail"] = tail
