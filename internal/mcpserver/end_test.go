@@ -136,6 +136,7 @@ func TestAReplySaysWhatWasKeptInFiftyRounds(t *testing.T) { // H2 e
 	wg.Wait()
 }
 
+// H2: what is not answered by itself within the limit is answered with an error.
 func TestTheDrainLimitEndsTheSessionWithAnErrorForEveryRequest(t *testing.T) {
 	t.Parallel()
 	c := startChild(t, filepath.Join(t.TempDir(), "effects"), false)

@@ -141,7 +141,7 @@ func TestInputBeforeTheProgramReadsIsNeverSentTwice(t *testing.T) {
 	}
 }
 
-// T03: a key into copy mode would act on tmux.
+// H5 3, T03: a key into copy mode would act on tmux.
 func TestKeysIntoCopyModeAreRefused(t *testing.T) {
 	server := faketmux.New(t)
 	r := server.Recorder(faketmux.RecorderSpec{Bracketed: true})

@@ -33,7 +33,7 @@ func together(t *testing.T, file string, n int, f func(s *coord.Service) error) 
 	return ok
 }
 
-// Cases 10 and 17: of sixteen claims one holds, of eight ends one stands.
+// Cases 10 and 17, H6 1: of sixteen claims one holds, of eight ends one stands.
 func TestOfManyClaimsAndManyEndsOneWins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	s := open(t, file)

@@ -26,7 +26,7 @@ const (
 // TestMain lets the test binary be the other processes on a ledger.
 func TestMain(m *testing.M) {
 	ctx := context.Background()
-	for env, run := range map[string]func(context.Context, string) error{workerEnv: drainAsProcess, writerEnv: writeUntilKilled} {
+	for env, run := range map[string]func(context.Context, string) error{workerEnv: drainAsProcess, writerEnv: writeUntilKilled, claimerEnv: claimAsProcess} {
 		if file := os.Getenv(env); file != "" {
 			if err := run(ctx, file); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -123,7 +123,7 @@ func drainAsProcess(ctx context.Context, file string) error {
 	return err
 }
 
-// Cases 10 and 60: eight goroutines here and one in each of two more processes: each
+// Cases 10 and 60, H6 1: eight goroutines here and one in each of two more processes: each
 // assignment is claimed exactly once, none is lost, and no failure is anything but a lost
 // race.
 func TestNothingIsClaimedTwiceByGoroutinesAndProcesses(t *testing.T) {
@@ -177,7 +177,7 @@ func TestNothingIsClaimedTwiceByGoroutinesAndProcesses(t *testing.T) {
 	}
 }
 
-// Case 59 and D8: edits of different fields and additions at once all survive.
+// Case 59, D8 and H7 2: edits of different fields and additions at once all survive.
 func TestParallelPatchesAllSurvive(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "ledger.db"))
 	project := queue(t, s, 1)

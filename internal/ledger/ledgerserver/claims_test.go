@@ -17,6 +17,7 @@ func (d *desk) fencedArgs(claim any) args {
 }
 
 // Cases 12, 13: no fence is invalid, a wrong one conflicts, and nothing changes.
+// H6 3, 4: every fenced tool, with the fence of before and with none.
 func TestWorkersWithoutTheCurrentFenceAreRefused(t *testing.T) {
 	d := newDesk(t)
 	for _, tool := range fencedTools { // before existence is looked at
