@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/agent-knock-knock/akk/internal/cli"
@@ -15,17 +16,26 @@ import (
 // coordinationServer serves the ledger of a file, or of memory, to one MCP client.
 func coordinationServer(ctx context.Context, o cli.CoordinationOptions, stdin io.Reader, stdout, _ io.Writer) error {
 	options := store.Options{Sets: []store.Set{ledgersql.Tables()}}
+	if o.DB != "" { // what a look shows is refused before the client is greeted
+		if err := store.CheckFile(o.DB); err != nil {
+			return err
+		}
+	}
 	var db *store.DB
-	var err error
-	if o.DB == "" {
-		db, err = store.OpenMemory(ctx, options)
-	} else {
-		db, err = store.OpenFile(ctx, o.DB, options)
+	open := func() (_ *coord.Service, err error) {
+		if o.DB == "" {
+			db, err = store.OpenMemory(ctx, options)
+		} else {
+			db, err = store.OpenFile(ctx, o.DB, options)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return coord.New(db, coord.WithAssignmentClaimLeaseTTL(o.LeaseTTL)), nil
 	}
-	if err != nil {
-		return err
+	err := ledgerserver.Opening(open, version.Version).Serve(ctx, stdin, stdout)
+	if db != nil { // Serve has waited for open
+		err = errors.Join(err, db.Close())
 	}
-	defer db.Close()
-	service := coord.New(db, coord.WithAssignmentClaimLeaseTTL(o.LeaseTTL))
-	return ledgerserver.New(service, version.Version).Serve(ctx, stdin, stdout)
+	return err
 }

@@ -3,9 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -38,16 +42,9 @@ const setTable = `CREATE TABLE IF NOT EXISTS schema_set (
 // Its directory must exist and keeps its mode; the file gets mode 0600, and a lock file
 // stands beside it.
 func OpenFile(ctx context.Context, path string, o Options) (*DB, error) {
-	const op = "store.open"
-	if path == "" {
-		return nil, fault.New(fault.Invalid, op, "no database file given")
-	}
-	path, err := filepath.Abs(path)
+	path, err := filePlace(path)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, op, "the file %q has no absolute form", path)
-	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return nil, fault.New(CodeUnwritable, op, "%s is not a directory", filepath.Dir(path)).WithHint("make it first, or name another file")
+		return nil, err
 	}
 	db := newDB(filepath.Dir(path), path, o)
 	db.own = true
@@ -59,6 +56,57 @@ func OpenFile(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// sqliteMagic is how every SQLite database that is not empty begins (the file format's 1.3).
+const sqliteMagic = "SQLite format 3\x00"
+
+// CheckFile refuses a path that [OpenFile] can only fail on, at the cost of a look: no
+// directory that may be written, or a file that is no database. It changes nothing and says
+// nothing of what a database holds. No database of that path may be open in this process:
+// the end of the look would drop the locks of all that have it open (POSIX record locks).
+func CheckFile(path string) error {
+	const op = "store.open"
+	path, err := filePlace(path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		if err := unix.Access(filepath.Dir(path), unix.W_OK|unix.X_OK); err != nil {
+			return fault.Wrap(err, CodeUnwritable, op, "cannot create %s: %v", path, err).WithHint("name another file")
+		}
+		return nil
+	}
+	if err := checkPrivate(path); err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fault.Wrap(err, CodeStorage, op, "%s cannot be read: %v", path, rootCause(err)).WithHint("check who may read it, or name another file")
+	}
+	defer f.Close()
+	head := make([]byte, len(sqliteMagic))
+	if n, _ := io.ReadFull(f, head); n > 0 && string(head[:n]) != sqliteMagic {
+		return fault.New(CodeStorage, op, "%s cannot be read: it is not a SQLite database", path).WithHint("name another file")
+	}
+	return nil
+}
+
+// filePlace returns the absolute path of a database whose directory exists.
+func filePlace(path string) (string, error) {
+	const op = "store.open"
+	if path == "" {
+		return "", fault.New(fault.Invalid, op, "no database file given")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fault.Wrap(err, fault.Invalid, op, "the file %q has no absolute form", path)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", fault.New(CodeUnwritable, op, "%s is not a directory", dir).WithHint("make it first, or name another file")
+	}
+	return path, nil
 }
 
 // OpenMemory opens a Store of o.Sets that ends with the process. Readers wait for the

@@ -120,6 +120,10 @@ func TestAFileThatIsNoStoreIsRefusedUntouched(t *testing.T) {
 		if _, err := store.OpenFile(t.Context(), file, store.Options{Sets: []store.Set{notes(1)}}); !fault.Is(err, code) {
 			t.Errorf("%s: %v", file, err)
 		}
+		// What a look shows is the same; what a database holds, a look does not say.
+		if err := store.CheckFile(file); file != foreign && !fault.Is(err, code) || file == foreign && err != nil {
+			t.Errorf("a look at %s: %v", file, err)
+		}
 	}
 	db, err = sql.Open("sqlite", foreign)
 	if err != nil {

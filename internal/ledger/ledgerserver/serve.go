@@ -20,8 +20,9 @@ const (
 
 // Serve reads one message a line from in and writes the replies to out, in the order of
 // arrival, until in ends or ctx does. Everything that arrived before that is answered. It
-// returns nil after such an end, and the cause when reading or writing fails. A Read that
-// waits is not interrupted: after ctx its goroutine ends with the next line or with in.
+// returns nil after such an end, and the cause when the ledger cannot be opened or when
+// reading or writing fails. A Read that waits is not interrupted: after ctx its goroutine
+// ends with the next line or with in.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	q := newQueue()
 	readErr := make(chan error, 1)
@@ -32,7 +33,30 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	stop := context.AfterFunc(ctx, q.close) // what waits is still answered
 	defer stop()
-	w := bufio.NewWriterSize(out, 64<<10)
+	var openErr error
+	opened := make(chan struct{})
+	go func() {
+		defer close(opened)
+		if _, openErr = s.tools(); openErr != nil {
+			q.close() // nobody else tells a server that waits for the next line
+		}
+	}()
+	err := s.answer(ctx, q, bufio.NewWriterSize(out, 64<<10), opened)
+	<-opened // also after an error: the caller closes what was opened
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return nil
+	case openErr != nil:
+		return openErr
+	}
+	return <-readErr
+}
+
+// answer serves the queue until it ends and writes every reply out. Until the ledger is
+// opened each reply leaves at once: the next message may wait for that.
+func (s *Server) answer(ctx context.Context, q *queue, w *bufio.Writer, opened <-chan struct{}) error {
 	for {
 		j, ok := q.next(w.Flush)
 		if !ok {
@@ -43,14 +67,16 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 		q.done(j)
+		select {
+		case <-opened:
+		default:
+			if err := w.Flush(); err != nil {
+				q.abandon()
+				return err
+			}
+		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return <-readErr
+	return w.Flush()
 }
 
 func (s *Server) one(ctx context.Context, w *bufio.Writer, j *job) error {

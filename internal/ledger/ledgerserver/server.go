@@ -43,7 +43,7 @@ const Name = "agent-knock-knock-coordination"
 
 // Server answers the messages of MCP clients. It is safe for concurrent use.
 type Server struct {
-	tools   *ledgertools.Tools
+	tools   func() (*ledgertools.Tools, error) // waits while the ledger is opened
 	version string
 
 	mu         sync.Mutex
@@ -52,7 +52,21 @@ type Server struct {
 
 // New returns a server of a ledger.
 func New(s *coord.Service, version string) *Server {
-	return &Server{tools: ledgertools.New(s, Name, version), version: version,
+	return Opening(func() (*coord.Service, error) { return s, nil }, version)
+}
+
+// Opening returns a server of a ledger that open brings up, once, while the client is
+// greeted already: initialize, ping and tools/list need no ledger, everything else waits
+// for it. When open fails, [Server.Serve] answers what waits with that and ends with it.
+func Opening(open func() (*coord.Service, error), version string) *Server {
+	return &Server{version: version,
+		tools: sync.OnceValues(func() (*ledgertools.Tools, error) {
+			s, err := open()
+			if err != nil {
+				return nil, err
+			}
+			return ledgertools.New(s, Name, version), nil
+		}),
 		extensions: map[string]any{UIExtension: map[string]any{"mimeTypes": []string{ledgertools.ViewType}}}}
 }
 
@@ -250,7 +264,11 @@ func (s *Server) call(ctx context.Context, raw json.RawMessage) (any, *rpcError)
 	if !ledgertools.Known(p.Name) {
 		return nil, &rpcError{codeParams, "unknown tool"}
 	}
-	out := s.tools.Call(ctx, p.Name, p.Arguments)
+	tools, err := s.tools()
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	out := tools.Call(ctx, p.Name, p.Arguments)
 	return callResult{[]content{{"text", out.Text}}, out.Value, out.IsError}, nil
 }
 
@@ -261,7 +279,11 @@ func (s *Server) listResources(ctx context.Context, raw json.RawMessage) (any, *
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	list, next, err := s.tools.Resources(ctx, p.Cursor)
+	tools, err := s.tools()
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	list, next, err := tools.Resources(ctx, p.Cursor)
 	if err != nil {
 		return nil, resourceError(err)
 	}
@@ -281,11 +303,24 @@ func (s *Server) readResource(ctx context.Context, raw json.RawMessage) (any, *r
 	if p.URI == "" {
 		return nil, &rpcError{codeParams, "uri is required"}
 	}
-	c, err := s.tools.ReadResource(ctx, p.URI)
+	tools, err := s.tools()
+	if err != nil {
+		return nil, notOpened(err)
+	}
+	c, err := tools.ReadResource(ctx, p.URI)
 	if err != nil {
 		return nil, resourceError(err)
 	}
 	return map[string]any{"contents": []ledgertools.Contents{c}}, nil
+}
+
+// notOpened tells the client why there is no ledger, and what would help.
+func notOpened(err error) *rpcError {
+	_, msg, hint := fault.Public(err)
+	if hint != "" {
+		msg += ": " + hint
+	}
+	return &rpcError{codeInternal, msg}
 }
 
 func resourceError(err error) *rpcError {
