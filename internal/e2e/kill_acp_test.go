@@ -42,6 +42,7 @@ const (
 	victimServer     = "server"
 	victimSupervisor = "supervisor"
 	victimAgent      = "agent"
+	victimRunner     = "runner of an agent"
 )
 
 // siegeTask is one prompt of a round and the answer that it has when nothing is killed.
@@ -73,7 +74,7 @@ type siegeRound struct {
 // newSiegeRound draws a round. Everything random is in it.
 func newSiegeRound(seed int64, number int) *siegeRound {
 	rng := rand.New(rand.NewPCG(uint64(seed), uint64(number)))
-	victims := []string{victimProxy, victimProxy, victimServer, victimServer, victimServer, victimSupervisor, victimSupervisor, victimAgent, victimAgent, victimAgent, victimStarter}
+	victims := []string{victimProxy, victimProxy, victimServer, victimServer, victimServer, victimSupervisor, victimSupervisor, victimAgent, victimAgent, victimAgent, victimRunner, victimRunner, victimStarter}
 	r := &siegeRound{number: number, victim: victims[rng.IntN(len(victims))], early: rng.IntN(4) == 0, which: rng.IntN(siegeSessions), again: rng.IntN(2) == 0}
 	span := strikeSpan
 	if r.early || r.victim == victimStarter {
@@ -86,13 +87,18 @@ func newSiegeRound(seed int64, number int) *siegeRound {
 	return r
 }
 
+// ownVictim reports whether the i-th agent is killed, or who holds it.
+func (r *siegeRound) ownVictim(i int) bool {
+	return (r.victim == victimAgent || r.victim == victimRunner) && i == r.which
+}
+
 func (r *siegeRound) task(rng *rand.Rand, seed int64, i int) *siegeTask {
 	nonce := fmt.Sprintf("answer-%d-%d-%x", r.number, i, seed)
 	t := &siegeTask{session: fmt.Sprintf("s-%d-%d", r.number, i), want: nonce, through: i % 2}
 	if rng.IntN(3) > 0 {
 		t.key = "key-" + nonce
 	}
-	ends := r.victim == victimServer || r.victim == victimSupervisor || r.victim == victimAgent && i == r.which
+	ends := r.victim == victimServer || r.victim == victimSupervisor || r.ownVictim(i)
 	switch n := rng.IntN(16); {
 	case n < 3:
 		t.prompt = "SAY " + nonce
@@ -142,7 +148,9 @@ type siege struct {
 //   - a proxy: nothing but itself; messages run on and another proxy gets their results;
 //   - the server: its agents with all that they started, its helpers, and its supervisor;
 //   - the supervisor: the server, and all that ends with it;
-//   - an agent: all that it started, and its session's work; the other sessions go on.
+//   - an agent, or the small process that holds it: all that it started, and its session's work;
+//     the other sessions go on.
+// H3, for headless agents.
 func TestManyKillsOfProxyServerSupervisorAndAgent(t *testing.T) {
 	t.Parallel()
 	rounds, seed, only := int64(shortSiege), time.Now().UnixNano()%1e9, int64(-1)
@@ -299,12 +307,18 @@ func (s *siege) strike(r *siegeRound, server int, work *sync.WaitGroup) {
 			}
 			return left
 		})
-	case victimAgent:
+	case victimAgent, victimRunner:
 		name := r.tasks[r.which].session
 		pid := s.agentPID(r.tasks[r.which], work)
 		if pid == 0 {
 			s.tally["no agent to kill"]++
 			return
+		}
+		if r.victim == victimRunner {
+			if pid = parentOf(pid); pid <= 1 || pid == server { // it ended meanwhile
+				s.tally["no runner to kill"]++
+				return
+			}
 		}
 		kill(s.t, pid, syscall.SIGKILL)
 		s.within(r, func() (left []string) {

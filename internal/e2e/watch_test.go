@@ -391,6 +391,7 @@ func TestCase57AWatchOfAnOlderProfileRevisionFailsClosedAndOfAnotherSessionWaits
 	}
 }
 
+// H3, for a Watch.
 func TestAWatchSurvivesItsKilledMonitorAndItsKilledBridgeAndReportsOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{standin.Codex, standin.Claude} {

@@ -16,6 +16,7 @@ import (
 
 // Another process may be stopped while it holds the Store, for as long as it likes. Writers
 // that give up in time must leave nothing behind that grows, and write again afterwards.
+// H7 3.
 func TestWritersThatGiveUpOnALockedStoreLeaveNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)

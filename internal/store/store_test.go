@@ -104,7 +104,7 @@ func TestFourProcessesWriteTheSameRowWithoutLosingAnUpdate(t *testing.T) { // L1
 	}
 }
 
-func TestManyOpenersOfAFreshStoreSeeOneSchema(t *testing.T) { // L17
+func TestManyOpenersOfAFreshStoreSeeOneSchema(t *testing.T) { // H7 1, L17
 	for range 5 {
 		dir := filepath.Join(t.TempDir(), "fresh")
 		var wg sync.WaitGroup
@@ -125,7 +125,7 @@ func TestManyOpenersOfAFreshStoreSeeOneSchema(t *testing.T) { // L17
 	}
 }
 
-func TestForeignKeysHoldOnEveryConnection(t *testing.T) { // L14
+func TestForeignKeysHoldOnEveryConnection(t *testing.T) { // H7 4, L14
 	db := open(t, t.TempDir())
 	for range 20 {
 		err := db.Update(t.Context(), func(tx *store.Tx) error {

@@ -261,7 +261,7 @@ func writeUntilKilled(ctx context.Context, file string) error {
 }
 
 // What was acknowledged to a process that is killed at any moment is stored, and the
-// counters agree with the records.
+// counters agree with the records. (H7 5.)
 func TestWhatAKilledProcessAcknowledgedIsStored(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	s := open(t, file)

@@ -18,7 +18,7 @@ import (
 
 // A Bridge that is stopped inside a transaction keeps the Store locked. Another Bridge says
 // so and types nothing, doctor names the process and what to do; once it is ended, or goes
-// on, nothing waits for it any more. (S03, L13, L15.)
+// on, nothing waits for it any more. (H7, S03, L13, L15.)
 func TestAFrozenOwnerOfTheStoresLockIsNamedAndADeadOneBlocksNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
