@@ -45,7 +45,8 @@ type failure struct {
 }
 
 const (
-	gatePoll  = 20 * time.Millisecond
+	gatePoll  = 20 * time.Millisecond  // at first; an eighth slower each time ...
+	gateSlow  = 250 * time.Millisecond // ... down to this: hundreds of stand-ins may wait
 	callPause = 10 * time.Millisecond
 )
 
@@ -145,11 +146,11 @@ func (p player) gate(ctx context.Context) bool {
 		return true
 	}
 	path := filepath.Join(p.a.cfg.Gates, filepath.Base(p.sc.Gate))
-	for {
+	for pause := gatePoll; ; pause = min(pause+pause/8, gateSlow) {
 		if _, err := os.Stat(path); err == nil {
 			return true
 		}
-		if !wait(ctx, gatePoll) {
+		if !wait(ctx, pause) {
 			return false
 		}
 	}
