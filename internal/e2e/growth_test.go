@@ -72,8 +72,8 @@ func quantile(got []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// ratio is the figure at the largest size as a multiple of that at the smallest that was
-// measured, per unit of size when the figure may grow with it. Neither counts as less than
+// ratio is the figure at the largest size that was measured as a multiple of that at the
+// smallest, per unit of size when the figure may grow with it. Neither counts as less than
 // the floor.
 func (f *figure) ratio(sizes []int) float64 {
 	value := func(i int) float64 {
@@ -83,8 +83,19 @@ func (f *figure) ratio(sizes []int) float64 {
 		}
 		return v
 	}
-	first := slices.IndexFunc(f.got, func(s []float64) bool { return len(s) > 0 })
-	return value(len(sizes)-1) / value(first)
+	first, last := -1, -1
+	for i, s := range f.got {
+		if len(s) > 0 && first < 0 {
+			first = i
+		}
+		if len(s) > 0 {
+			last = i
+		}
+	}
+	if first < 0 {
+		return math.NaN()
+	}
+	return value(last) / value(first)
 }
 
 // report prints the table, aligned, and fails the test for what grew.
@@ -96,7 +107,11 @@ func (g *growth) report() {
 	}
 	cells[0], cells[1] = append(cells[0], "last/first", "limit"), append(cells[1], "---", "---")
 	for _, f := range g.rows {
-		row := []string{f.what, strconv.Itoa(len(f.got[len(f.got)-1]))}
+		runs := 0
+		for _, s := range f.got {
+			runs = max(runs, len(s))
+		}
+		row := []string{f.what, strconv.Itoa(runs)}
 		for i := range g.sizes {
 			if v := f.median(i); math.IsNaN(v) {
 				row = append(row, "-")
