@@ -150,6 +150,7 @@ type siege struct {
 //   - the supervisor: the server, and all that ends with it;
 //   - an agent, or the small process that holds it: all that it started, and its session's work;
 //     the other sessions go on.
+//
 // H3, for headless agents.
 func TestManyKillsOfProxyServerSupervisorAndAgent(t *testing.T) {
 	t.Parallel()
