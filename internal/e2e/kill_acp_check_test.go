@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -187,7 +189,7 @@ func (s *siege) verdict(r *siegeRound, i int, st obj) {
 		allowed = allowed || state == "failed" && code == "interrupted" && st["orphaned"] == true
 	case victimSupervisor:
 		allowed = allowed || state == "cancelled" && code == "session_closed" || state == "failed" && (code == "interrupted" || code == "transport")
-	case victimAgent:
+	case victimAgent, victimRunner:
 		allowed = allowed || i == r.which && state == "failed" && code == "transport"
 	}
 	if !allowed {
@@ -233,7 +235,7 @@ func (s *siege) recoverCreate(r *siegeRound, i int) {
 		return state != "starting"
 	})
 	s.tally[strings.TrimSpace("created: "+state+" "+code)]++
-	dies := r.victim == victimServer || r.victim == victimSupervisor || r.victim == victimAgent && i == r.which
+	dies := r.victim == victimServer || r.victim == victimSupervisor || r.ownVictim(i)
 	switch {
 	case state == "ready": // also by a server that was started meanwhile
 		out, code, err := s.call(0, "send_message", obj{"session_id": t.session, "text": "SAY x"})
@@ -286,4 +288,18 @@ func (s *siege) finish(r *siegeRound) {
 		return servers == 1 && len(left) == 0
 	})
 	s.checkReports(2 * siegeSessions)
+}
+
+// parentOf is the parent of a process, 0 when there is none.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 || fields[0] == "Z" {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
 }
