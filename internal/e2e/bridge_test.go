@@ -150,7 +150,7 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	var shown strings.Builder
 	term := idle(t, c)
 	fmt.Fprint(&shown, dump(list(t, c)))
-	got := send(t, c, term.TerminalID, "SAY:x\nuse the key sk-abcdefghijklmnopqrstuvwxyz0123456789 and Bearer abcdefghijklmnopqrstuvwxyz")
+	got := send(t, c, term.TerminalID, "SAY:the answer canary\nuse the key sk-abcdefghijklmnopqrstuvwxyz0123456789 and Bearer abcdefghijklmnopqrstuvwxyz")
 	fmt.Fprint(&shown, dump(got))
 	faketmux.Wait(t, "workers", func() bool { return len(children(t, c.PID(), "akk-callback")) > 0 }, func() string { return "" })
 	fmt.Fprint(&shown, workers(t, c.PID()))
@@ -160,6 +160,11 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	}
 	c.Close(settle)
 	fmt.Fprint(&shown, c.Stderr())
+	for _, word := range []string{"use the key", "answer canary"} { // neither a task nor an answer is logged
+		if strings.Contains(c.Stderr(), word) {
+			t.Errorf("the log holds %q", word)
+		}
+	}
 	err := filepath.WalkDir(w.host.Store, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
