@@ -60,7 +60,7 @@ func watch(ctx context.Context, s wire.MonitorSpec, feed *wire.Feed) error {
 		run = observe.RunActivity
 	}
 	return run(ctx,
-		observe.Config{Screen: tmux.At(s.Ref.Endpoint.Socket), Entered: feed.Entered(), Answered: feed.Answered(), Beat: feed.Beat},
+		observe.Config{Screen: tmux.At(s.Ref.Endpoint.Socket), Entered: feed.Entered(), Answered: feed.Answered(), Beat: feed.Beat, Tick: feed.Tick()},
 		observe.Spec{
 			Ref: s.Ref, Anchor: s.Anchor, Pasted: s.Pasted, EnteredAt: s.EnteredAt, Accepted: s.Accepted, OpenPrompt: s.OpenPrompt,
 		},

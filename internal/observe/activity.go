@@ -57,7 +57,7 @@ func (w *activity) loop(ctx context.Context, gone <-chan struct{}) error {
 	pace, last := activityMin, time.Time{}
 	for {
 		w.Beat()
-		timer, stop := w.Clock.NewTimer(min(max(0, pace-w.Clock.Now().Sub(last)), beatMax))
+		timer, stop := w.Clock.NewTimer(max(0, pace-w.Clock.Now().Sub(last)))
 		select {
 		case <-ctx.Done():
 			stop()
@@ -65,12 +65,12 @@ func (w *activity) loop(ctx context.Context, gone <-chan struct{}) error {
 		case <-gone:
 			stop()
 			return w.emit(turn.Observation{Kind: turn.ObsGone, Source: "process", Detail: "the agent's process ended"})
+		case <-w.Tick:
+			stop()
+			continue // only to beat
 		case <-timer:
 		}
 		stop()
-		if w.Clock.Now().Sub(last) < pace {
-			continue // only to beat
-		}
 		last = w.Clock.Now()
 		news, done, err := w.check(ctx)
 		if done || err != nil {

@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	beatMax = 5 * time.Second // a turn of the loop without a look, which costs next to nothing
-
 	captureLimit               = 3 * time.Second           // one look
 	followGrace                = 2 * time.Second           // for the adapter to end when it is told to
 	acceptWait                 = 5 * time.Second           // from Enter until a draft may prove that it failed
@@ -70,9 +68,12 @@ type Config struct {
 	Entered <-chan time.Time
 	// Answered receives the fingerprint of a prompt that was answered and then seen gone.
 	Answered <-chan string
-	// Beat is called whenever the loop has made progress, at least every beatMax plus twice
-	// captureLimit.
+	// Beat is called whenever the loop has made progress, and once for each receive from
+	// Tick: a loop that hangs, or looks for longer than twice captureLimit, does not answer.
+	// The one who asks sets the pace, so that a silent watch wakes for nothing of its own
+	// but a look.
 	Beat func()
+	Tick <-chan struct{}
 }
 
 // Run watches until the native turn ended (nil), ctx ended, or evidence could not be
@@ -183,8 +184,9 @@ func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, end
 	entered := w.Entered
 	for {
 		w.Beat()
-		timer, stop := w.Clock.NewTimer(min(max(0, pace.due.Sub(w.Clock.Now())), beatMax))
+		timer, stop := w.Clock.NewTimer(max(0, pace.due.Sub(w.Clock.Now())))
 		select {
+		case <-w.Tick:
 		case err := <-followed:
 			stop()
 			return w.finish(err), true
@@ -209,9 +211,6 @@ func (w *watch) loop(ctx context.Context, followed <-chan error) (err error, end
 				pace.news()
 			}
 		case <-timer:
-			if w.Clock.Now().Before(pace.due) {
-				break // only to beat
-			}
 			now := w.Clock.Now()
 			news, err := w.look(ctx)
 			if err != nil {

@@ -109,6 +109,7 @@ type run struct {
 	entered chan time.Time
 	answers chan string
 	gone    chan struct{}
+	tick    chan struct{}
 	cancel  context.CancelFunc
 	done    chan error
 	beats   int
@@ -117,7 +118,7 @@ type run struct {
 }
 
 func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
-	r := &run{script: s, t: t, entered: make(chan time.Time, 1), answers: make(chan string, 1), gone: make(chan struct{}), done: make(chan error, 1)}
+	r := &run{script: s, t: t, entered: make(chan time.Time, 1), answers: make(chan string, 1), gone: make(chan struct{}), tick: make(chan struct{}), done: make(chan error, 1)}
 	spec := observe.Spec{
 		Ref:    agent.Ref{Endpoint: turn.Endpoint{PaneID: "%1", PanePID: 7}, Process: turn.Incarnation{PID: 8, Birth: "1@x"}},
 		Pasted: "do it", EnteredAt: time.Now(),
@@ -128,7 +129,7 @@ func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.cancel = cancel
 	c := observe.Config{
-		Screen: s, Entered: r.entered, Answered: r.answers, Beat: func() { r.beats++ },
+		Screen: s, Entered: r.entered, Answered: r.answers, Beat: func() { r.beats++ }, Tick: r.tick,
 		Exit: func(turn.Incarnation) (<-chan struct{}, func(), error) { return r.gone, func() {}, nil },
 	}
 	go func() {
@@ -147,6 +148,14 @@ func start(t *testing.T, s *script, edit func(*observe.Spec)) *run {
 
 // pass lets time pass.
 func (r *run) pass(d time.Duration) { <-time.After(d); synctest.Wait() }
+
+// asked sends a tick and tells how many beats that made.
+func (r *run) asked() int {
+	before := r.beats
+	r.tick <- struct{}{}
+	synctest.Wait()
+	return r.beats - before
+}
 
 // kinds lists what was emitted, without armed and activity.
 func (r *run) kinds() (out []string) {
@@ -370,8 +379,13 @@ func TestSilenceIsCheap(t *testing.T) {
 		if n := r.count(); n < 58 || n > 70 {
 			t.Errorf("%d looks in an idle hour, want one a minute", n)
 		}
-		if r.beats < 700 || r.beats > 740 {
-			t.Errorf("%d wakeups in an idle hour, want one in 5 s", r.beats)
+		if extra := r.beats - r.count(); extra > 2 { // one at the start, one for the record of the start
+			t.Errorf("%d wakeups in an idle hour that nobody asked for", extra)
+		}
+		for range 3 {
+			if n := r.asked(); n != 1 {
+				t.Errorf("%d beats for a tick", n)
+			}
 		}
 		r.end()
 		n := r.count()

@@ -115,12 +115,12 @@ func watch(ctx context.Context, spec wire.MonitorSpec, feed *wire.Feed) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	for tick := time.NewTicker(time.Second); ; {
+	for {
 		feed.Beat()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-feed.Tick():
 		}
 	}
 }

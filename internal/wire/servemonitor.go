@@ -30,9 +30,10 @@ type Feed struct {
 	out     chan *monitorv1.WatchResponse
 	slots   chan struct{} // one per observation that is not acknowledged
 	entered chan time.Time
-	gone    chan string  // the newest answered prompt that the watch has not taken yet
-	beat    atomic.Int64 // UnixNano of the last Beat
-	waiting atomic.Int32 // Emits that wait for the Bridge
+	gone    chan string   // the newest answered prompt that the watch has not taken yet
+	beat    atomic.Int64  // UnixNano of the last Beat
+	tick    chan struct{} // asks for a Beat
+	waiting atomic.Int32  // Emits that wait for the Bridge
 
 	mu     sync.Mutex
 	armed  bool
@@ -45,13 +46,16 @@ type Feed struct {
 func newFeed(ctx context.Context) *Feed {
 	f := &Feed{
 		ctx: ctx, out: make(chan *monitorv1.WatchResponse, maxUnacked+1),
-		slots: make(chan struct{}, maxUnacked), entered: make(chan time.Time, 1), gone: make(chan string, 1),
+		slots: make(chan struct{}, maxUnacked), entered: make(chan time.Time, 1), gone: make(chan string, 1), tick: make(chan struct{}, 1),
 	}
 	f.Beat()
 	return f
 }
 
-// Beat says that the loop makes progress. It must be called every few seconds.
+// Tick asks the loop for a Beat, with each heartbeat: a silent monitor wakes once for both.
+func (f *Feed) Tick() <-chan struct{} { return f.tick }
+
+// Beat says that the loop makes progress. It must be called for each Tick.
 func (f *Feed) Beat() { f.beat.Store(time.Now().UnixNano()) }
 
 // fresh reports progress. A loop that waits for the Bridge is not to blame.
@@ -241,6 +245,10 @@ func (m *monitorServer) pump(f *Feed, stream grpc.ServerStreamingServer[monitorv
 		case now := <-tick.C:
 			serving := f.fresh()
 			m.health.set(serving)
+			select {
+			case f.tick <- struct{}{}:
+			default: // the last one is not answered yet
+			}
 			beat := &monitorv1.Heartbeat{At: timeToProto(now), Serving: serving}
 			if err := stream.Send(&monitorv1.WatchResponse{Event: &monitorv1.WatchResponse_Heartbeat{Heartbeat: beat}}); err != nil {
 				return err
