@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/creack/pty"
 
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
@@ -78,6 +81,7 @@ func (c *clinic) run(args ...string) (stdout, stderr string, exit int) {
 	if cmd.ProcessState == nil {
 		c.t.Fatal(err)
 	}
+	c.t.Logf("%v: exit %d\n%s%s", args, cmd.ProcessState.ExitCode(), &out, &errs)
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -89,6 +93,30 @@ func (c *clinic) doctor() checkup {
 		c.t.Fatalf("%v\n%s\n%s", err, out, errs)
 	}
 	return r
+}
+
+// says fails unless the table for a person has the words, and the exit code is the same.
+func (c *clinic) says(exit int, words ...string) {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), c.bin, "doctor", "--store-dir", c.host.Store)
+	cmd.Env = append(os.Environ(), "AKK_RUNTIME_DIR="+c.runtime, "NO_COLOR=1")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 200})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer terminal.Close()
+	b, _ := io.ReadAll(terminal) // the end of a terminal is an error
+	cmd.Wait()                   // its exit code is asked
+	out, got := string(b), cmd.ProcessState.ExitCode()
+	c.t.Logf("doctor on a terminal: exit %d\n%s", got, out)
+	if got != exit {
+		c.t.Errorf("exit %d, want %d", got, exit)
+	}
+	for _, word := range words {
+		if !strings.Contains(out, word) {
+			c.t.Errorf("no %q in\n%s", word, out)
+		}
+	}
 }
 
 // has fails unless the check of that name has a row with the status that speaks of word
@@ -123,6 +151,7 @@ func TestDoctorSeesAHealthyBridgeWithItsWorkers(t *testing.T) {
 	if !seen["akk-callback callbacks serving"] || !seen["akk-monitor "+got.TurnID+" serving"] {
 		t.Errorf("%s", dump(r.Bridges))
 	}
+	w.says(0, "ok", "akk-callback", got.TurnID)
 	out, _, exit := w.run("workers", "--json")
 	if exit != 0 || !strings.Contains(out, got.TurnID) {
 		t.Errorf("%d %s", exit, out)
@@ -217,6 +246,7 @@ func TestDoctorNamesWhatIsBrokenAndWhatToDo(t *testing.T) {
 				t.Errorf("exit %d, want %d: %s", r.exit, tc.exit, dump(r))
 			}
 			r.has(t, tc.check, tc.status, tc.word)
+			w.says(tc.exit, tc.check, tc.status, tc.word)
 			if lines := strings.Count(strings.TrimSpace(r.stderr), "\n"); lines != 0 || r.stderr == "" {
 				t.Errorf("stderr is %q, want one line", r.stderr)
 			}
