@@ -53,8 +53,8 @@ e2e: tmux chromium build ## the real Codex and Claude Code at pinned versions ag
 	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 60m -run '$(RUN)' ./internal/e2e/...
 
 .PHONY: e2e-acp
-e2e-acp: ## the real ACP agents (Claude, Codex, Gemini, OpenCode) from npm at pinned versions against a scripted model
-	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 30m -run '^TestRealACP' ./internal/e2e/...
+e2e-acp: ## the real ACP agents (Claude, Codex, Gemini, OpenCode) from npm at pinned versions against a scripted model; RUN= picks tests
+	AKK_INSTALL_AGENTS=1 go test -tags e2e -count 1 -timeout 30m -run '$(if $(filter command line environment,$(origin RUN)),$(RUN),^TestRealACP)' ./internal/e2e/...
 
 .PHONY: compat
 compat: tmux ## docs/COMPATIBILITY.md: AGENT=codex VERSIONS="0.150.0 latest"; npm installs each version
