@@ -51,7 +51,9 @@ func login(f Flags, stdin io.Reader, stdout io.Writer) int {
 		}
 		_, _ = out.Read(make([]byte, 3)) // now it ignores
 		fmt.Fprintf(stdout, "waiting [self:%d] [spawned:%d]\n", os.Getpid(), cmd.Process.Pid)
-		select {}
+		forever := make(chan os.Signal, 1)
+		signal.Notify(forever, syscall.SIGUSR1)
+		<-forever
 	case "flood":
 		for {
 			if _, err := fmt.Fprintln(stdout, strings.Repeat("words ", 100)); err != nil {
