@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,12 @@ type reply struct {
 	code string // of the refusal
 	said string // with it
 	lost bool   // no reply at all
+}
+
+// busy reports that a machine with too much to do refused before anything was typed, and
+// said so: a Host tries again then.
+func (r reply) busy() bool {
+	return r.code == string(fault.Unavailable) || r.code == string(fault.Timeout) && strings.Contains(r.said, `"retry":"safe"`)
 }
 
 // Round plays one strike in a world of its own and proves what must hold.
@@ -163,7 +170,7 @@ func (r *round) awaitPoint(replies chan reply, again func()) bool {
 	r.wait("the point "+r.Point, func() bool {
 		select {
 		case got := <-replies:
-			if last = got; got.code == string(fault.Unavailable) {
+			if last = got; got.busy() {
 				again()
 			} else {
 				replies <- got // has room: it is the only one
@@ -242,7 +249,7 @@ func (r *round) firstWrite(spare *pane) {
 		cancel()
 		// A machine that is too busy to start a monitor in time refuses before anything is
 		// typed; a Host tries again then.
-		if got.turn == "" && (got.code != string(fault.Unavailable) || time.Since(start) > patience) {
+		if got.turn == "" && (!got.busy() || time.Since(start) > patience) {
 			r.tb.Fatalf("the next task was not taken: %+v; %s", got, r.c.Stderr())
 		}
 	}
