@@ -22,7 +22,6 @@ var lastCase = map[string]int{"": 61, "L": 60, "N": 75}
 var untested = map[string]string{
 	"N61": "no launch in Docker yet",
 	"N62": "no launch over SSH yet",
-	"N75": "the real agents' retries of a refused key are not scripted yet",
 }
 
 var (
