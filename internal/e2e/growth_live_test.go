@@ -20,6 +20,7 @@ import (
 const (
 	growthCalls  = 6  // rounds of list at each size
 	growthKnocks = 20 // at each number of Turns at once
+	sendsAtOnce  = 2
 	// idleSpan is how long idleness is measured; CPU time is told in ticks of 10 ms.
 	idleSpan = 15 * time.Second
 	// calmSpan lets what follows a send settle. The looks at the screens are still at their
@@ -151,13 +152,13 @@ func busyAgents(t *testing.T, sizes []int, crowds []*crowd) {
 	sends := g.flat("`send`, two at a time", "ms", 0, 0)
 	memory := g.linear("Bridge, resident", "MiB", 1, 0)
 	grows := g.flat("Bridge, resident, each Turn above one", "MiB", 0, 0)
-	pss := g.flat("a monitor, proportional", "MiB", 1.2, 0)
+	pss := g.flat("a monitor, proportional", "MiB", 1.2, 0) // one alone shares its program with nobody
 	rests := g.linear("Bridge and monitors, silent agents, share of a core", "%", 2, 0.5)
 	half := g.flat("from done to the callback program, p50", "ms", 2, 0)
 	most := g.flat("from done to the callback program, p95", "ms", 0, 0)
 	begin := time.Now()
 	for i, k := range crowds {
-		if each := sends.median(max(i-1, 0)) / 1000; i > 0 && time.Since(begin).Seconds()+each*float64(sizes[i]) > growthLimit.Seconds() {
+		if each := sends.median(max(i-1, 0)) / 1000; i > 0 && time.Since(begin).Seconds()+each*float64(sizes[i])/sendsAtOnce > growthLimit.Seconds() {
 			t.Logf("%d Turns at once are left out: a send takes %.1f s on this machine now", sizes[i], each)
 			break
 		}
@@ -225,7 +226,7 @@ func (k *crowd) ask(agent int, round string) (float64, error) {
 func (k *crowd) askAll() []float64 {
 	k.t.Helper()
 	took, failed := make([]float64, len(k.panes)), make([]error, len(k.panes))
-	slots := make(chan struct{}, 2)
+	slots := make(chan struct{}, sendsAtOnce)
 	var wg sync.WaitGroup
 	for i := range k.panes {
 		slots <- struct{}{}
