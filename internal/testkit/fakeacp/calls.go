@@ -107,8 +107,11 @@ func (a *agent) authMethods() []object {
 		methods = append(methods, object{"id": "fake-key", "name": "API key", "_meta": object{"api-key": object{"provider": "fake"}}})
 	}
 	if a.flags.AuthTerminal {
-		methods = append(methods, object{"id": "fake-terminal", "name": "Terminal login", "type": "terminal",
-			"args": []string{"--login", "--login-state", a.flags.LoginState, "--login-style", a.flags.LoginStyle}, "env": object{"FAKE_LOGIN": "yes"}})
+		args := []string{"--login", "--login-state", a.flags.LoginState}
+		if a.flags.LoginStyle != "" {
+			args = append(args, "--login-style", a.flags.LoginStyle)
+		}
+		methods = append(methods, object{"id": "fake-terminal", "name": "Terminal login", "type": "terminal", "args": args, "env": object{"FAKE_LOGIN": "yes"}})
 	}
 	return methods
 }
