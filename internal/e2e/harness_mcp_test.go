@@ -110,11 +110,15 @@ type proxy struct {
 
 type person = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
+// settings are the environment of each proxy.
+func (h *headless) settings() []string {
+	return append([]string{"HOME=" + h.dir, "HARNESS_ACP_BRIDGE_URL=" + h.url, "HARNESS_ACP_BRIDGE_CLIENT_DIR=" + h.clients,
+		"HARNESS_ACP_BRIDGE_CONFIG=" + filepath.Join(h.dir, "h.yaml"), fakehost.EnvCase + "=" + h.caseID}, h.env...)
+}
+
 func (h *headless) spawn() *fakehost.Process {
 	h.t.Helper()
-	env := append([]string{"HOME=" + h.dir, "HARNESS_ACP_BRIDGE_URL=" + h.url, "HARNESS_ACP_BRIDGE_CLIENT_DIR=" + h.clients,
-		"HARNESS_ACP_BRIDGE_CONFIG=" + filepath.Join(h.dir, "h.yaml"), fakehost.EnvCase + "=" + h.caseID}, h.env...)
-	return fakehost.Spawn(h.t, fakehost.Bridge{Bin: h.bin, Command: []string{"harness", "mcp"}, Env: env})
+	return fakehost.Spawn(h.t, fakehost.Bridge{Bin: h.bin, Command: []string{"harness", "mcp"}, Env: h.settings()})
 }
 
 // start starts a proxy. version is of MCP, "" the newest; without asked the Host cannot ask.

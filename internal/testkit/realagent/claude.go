@@ -49,6 +49,41 @@ func (a *Agent) prepareClaude() (command []string, err error) {
 	return []string{claude}, nil
 }
 
+// Print runs `claude -p` with one prompt in a home of its own in o.Dir, with one MCP server
+// called name whose tools it may call without asking, and returns what it printed: one JSON
+// object with the result. The server gets the environment of Claude Code and env (NAME=value).
+// Of o also Bin, ModelURL, Env and CaseID are used.
+func Print(ctx context.Context, o Options, prompt, name string, env []string, command string, args ...string) ([]byte, error) {
+	o.Mode = ClaudePlain
+	a := newAgent(o)
+	if err := a.folders(); err != nil {
+		return nil, err
+	}
+	argv, err := a.prepareClaude()
+	if err != nil {
+		return nil, err
+	}
+	vars := map[string]string{}
+	for _, e := range env {
+		k, v, _ := strings.Cut(e, "=")
+		vars[k] = v
+	}
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{name: map[string]any{"command": command, "args": args, "env": vars}}})
+	if err != nil {
+		return nil, fmt.Errorf("realagent: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], "-p", prompt, "--output-format", "json", "--mcp-config", string(config), "--strict-mcp-config",
+		"--allowedTools", "mcp__"+name)
+	cmd.Env, cmd.Dir = a.env(), a.Cwd
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("realagent: claude -p: %w: %s", err, stderr.String())
+	}
+	return out, nil
+}
+
 // claudeReady: the status file says idle, and the screen shows the composer.
 func (a *Agent) claudeReady(ctx context.Context) (bool, error) {
 	pid := fmt.Sprint(a.PanePID)
