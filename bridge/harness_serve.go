@@ -10,6 +10,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/cli"
 	"github.com/agent-knock-knock/akk/internal/harness/harnessserver"
 	"github.com/agent-knock-knock/akk/internal/harness/launch"
+	"github.com/agent-knock-knock/akk/internal/harness/sessions"
 	"github.com/agent-knock-knock/akk/internal/proc"
 	"github.com/agent-knock-knock/akk/internal/redact"
 )
@@ -27,9 +28,9 @@ func harnessServe(ctx context.Context, o cli.HarnessServeOptions, stdin io.Reade
 	defer runners.Close()
 	serve := harnessserver.Options{
 		Config: o.Config, ConfigPath: o.ConfigPath, Log: log,
-		Launcher: launch.NewLocal(runners, os.Environ(), launch.Options{
+		Launcher: sessions.On(launch.NewLocal(runners, os.Environ(), launch.Options{
 			TermGrace: o.Config.Transport.TerminateGraceSeconds.Duration(), StderrLines: o.Config.Transport.StderrTailLines,
-		}),
+		})),
 	}
 	if o.Supervised {
 		serve.Lifeline = stdin

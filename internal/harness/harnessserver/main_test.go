@@ -23,6 +23,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/harness/config"
 	"github.com/agent-knock-knock/akk/internal/harness/harnessserver"
 	"github.com/agent-knock-knock/akk/internal/harness/launch"
+	"github.com/agent-knock-knock/akk/internal/harness/sessions"
 	"github.com/agent-knock-knock/akk/internal/proc"
 	"github.com/agent-knock-knock/akk/internal/testkit/fakeacp"
 )
@@ -68,7 +69,7 @@ func beServer(stateDir string, change []string) int {
 	runners := proc.NewRunners(spawner, 1)
 	defer runners.Close()
 	err := harnessserver.Run(ctx, harnessserver.Options{Config: c, Lifeline: os.Stdin, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Launcher: launch.NewLocal(runners, os.Environ(), launch.Options{TermGrace: time.Second}),
+		Launcher: sessions.On(launch.NewLocal(runners, os.Environ(), launch.Options{TermGrace: time.Second})),
 		Ready:    func(addr string) { fmt.Println(addr) }})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, fault.CodeOf(err), err)

@@ -56,6 +56,9 @@ func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, star
 	return run
 }
 
+// Started is its process id, which is also that of its group and session, and when it began.
+func (p *Process) Started() (pid int, at time.Time) { return p.PID, p.StartedAt }
+
 // Stdin is the program's standard input.
 func (p *Process) Stdin() io.WriteCloser { return p.pipes.in }
 

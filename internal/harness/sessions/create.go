@@ -24,13 +24,6 @@ import (
 	"github.com/agent-knock-knock/akk/internal/version"
 )
 
-// Launcher starts the programs of agents.
-type Launcher interface {
-	Start(ctx context.Context, spec launch.Spec) (*launch.Process, error)
-	// StartTerminal starts one in a terminal, for a login.
-	StartTerminal(ctx context.Context, spec launch.Spec) (*launch.Process, error)
-}
-
 func newID(prefix string, n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails since Go 1.24

@@ -14,12 +14,12 @@ import (
 
 // killer ends every agent a moment after its start.
 type killer struct {
-	sessions.Launcher
+	*launch.Local
 	after time.Duration
 }
 
 func (k *killer) Start(ctx context.Context, spec launch.Spec) (*launch.Process, error) {
-	p, err := k.Launcher.Start(ctx, spec)
+	p, err := k.Local.Start(ctx, spec)
 	if err == nil {
 		time.AfterFunc(k.after, p.Kill)
 	}
@@ -31,8 +31,8 @@ func (k *killer) Start(ctx context.Context, spec launch.Spec) (*launch.Process, 
 func TestAnAgentThatDiesWhileItStartsLeavesNoSessionAndTheServerGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.stop()
-	k := &killer{Launcher: w.launch}
-	w.open(k)
+	k := &killer{Local: w.launch}
+	w.open(sessions.On(k))
 	for i := range 40 {
 		k.after = time.Duration(i) * 3 * time.Millisecond
 		id := fmt.Sprint("s", i)

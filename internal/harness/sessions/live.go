@@ -10,7 +10,6 @@ import (
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/harness/acp"
 	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
-	"github.com/agent-knock-knock/akk/internal/harness/launch"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -29,7 +28,7 @@ type live struct {
 	facts     facts
 	shown     shown
 	changed   chan struct{} // closed and replaced when shown changes
-	process   *launch.Process
+	process   Program
 	conn      *acp.Conn
 	agent     acp.Initialized
 	open      acp.Session

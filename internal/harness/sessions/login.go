@@ -226,6 +226,9 @@ func (s *Service) AuthStatus(ctx context.Context, session string) (AuthStatus, e
 			return AuthStatus{}, err
 		}
 		v = shown{rec: rec, seq: rec.Seq, auth: authView{State: harness.AuthNone}}
+		if p := rec.Problem; p != nil && p.Code == harness.AuthTimedOut { // which closed it
+			v.auth.State, v.auth.Problem = harness.AuthStateTimedOut, p
+		}
 	}
 	st := AuthStatus{SessionID: session, State: v.auth.State, Methods: v.auth.Methods, Questions: []harness.Question{}, Account: v.auth.Account, Error: v.auth.Problem,
 		Output: v.auth.Output, Seq: v.seq}

@@ -144,6 +144,11 @@ func TestALoginThatNeverEndsClosesItsSession(t *testing.T) {
 	if st.Error == nil || st.Error.Code != harness.AuthTimedOut {
 		t.Errorf("%s", text(st))
 	}
+	w.stop()
+	w.start() // it is what happened, also for the next server
+	if st := w.auth("s", "timed out", inState(harness.AuthStateTimedOut)); st.Error == nil || st.Error.Code != harness.AuthTimedOut || len(st.Questions) != 0 {
+		t.Errorf("%s", text(st))
+	}
 }
 
 // Case 56.

@@ -73,7 +73,7 @@ func newWorld(t *testing.T, change ...func(*config.Config)) *world {
 
 func (w *world) start() {
 	w.Helper()
-	w.open(w.launch)
+	w.open(sessions.On(w.launch))
 }
 
 // open is start with another way to start agents.

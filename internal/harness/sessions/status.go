@@ -138,7 +138,7 @@ func (l *live) view() (shown, <-chan struct{}, int, time.Time) {
 	var pid int
 	var at time.Time
 	if l.process != nil {
-		pid, at = l.process.PID, l.process.StartedAt
+		pid, at = l.process.Started()
 	}
 	return l.shown, l.changed, pid, at
 }

@@ -36,7 +36,7 @@ var terminalSchema = json.RawMessage(`{"type":"object","properties":{` +
 // terminal is a login program of an agent in a terminal. live.mu guards it, but for screen,
 // which its own loop alone reads and writes.
 type terminal struct {
-	process *launch.Process // nil until it runs
+	process Program // nil until it runs
 	screen  screen
 	output  string // what is shown
 	shown   string // what the last question showed
@@ -109,22 +109,20 @@ func (l *live) runTerminal(ctx context.Context, n *login, t *terminal, conn *acp
 }
 
 // followTerminal shows what the program writes, and asks when it waits, until it ends.
-func (l *live) followTerminal(ctx context.Context, n *login, t *terminal, process *launch.Process) error {
+func (l *live) followTerminal(ctx context.Context, n *login, t *terminal, process Program) error {
 	chunks := make(chan []byte, 16)
 	go readTerminal(process.Stdout(), chunks, t.done)
 	var since time.Time // of the first words that nobody was shown
 	var timer <-chan time.Time
 	stop := func() {}
 	defer func() { stop() }()
-	exited := process.Exited()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case chunk, open := <-chunks:
 			if !open {
-				<-exited // its terminal is closed: it is over, or Close ends it
-				return nil
+				return nil // its terminal is closed: it is over, or Close ends it
 			}
 			t.screen.add(chunk)
 			if t.screen.total > terminalOutput {

@@ -122,7 +122,7 @@ func TestALoginProgramEndsWithItsWholeTree(t *testing.T) {
 				w.Fatal(err)
 			}
 		}, harness.StateClosed, harness.AuthNone},
-		"it takes too long": {4, func(w *world, q harness.Question) {}, harness.StateClosed, harness.AuthNone},
+		"it takes too long": {4, func(w *world, q harness.Question) {}, harness.StateClosed, harness.AuthStateTimedOut},
 		"the server ends":   {600, func(w *world, q harness.Question) { w.stop(); w.start() }, harness.StateClosed, harness.AuthNone},
 	} {
 		t.Run(name, func(t *testing.T) {
