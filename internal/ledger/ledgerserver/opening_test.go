@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -51,6 +52,20 @@ func TestAClientIsGreetedWhileTheLedgerIsOpened(t *testing.T) {
 	}
 }
 
+// reader calls end when it is read beyond its end.
+type reader struct {
+	*strings.Reader
+	end func()
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil {
+		r.end()
+	}
+	return n, err
+}
+
 // A ledger that cannot be opened ends the server with the cause, whether somebody waits for
 // it or not, and who waits is told why.
 func TestALedgerThatCannotBeOpenedEndsTheServerAndSaysWhy(t *testing.T) {
@@ -66,17 +81,18 @@ func TestALedgerThatCannotBeOpenedEndsTheServerAndSaysWhy(t *testing.T) {
 
 	asked := make(chan struct{})
 	late := func() (*coord.Service, error) { <-asked; return nil, cause }
+	// Both messages are queued when more is read.
+	lines := &reader{Reader: strings.NewReader(hello + callATool), end: sync.OnceFunc(func() { close(asked) })}
 	replies, answers := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- ledgerserver.Opening(late, "1.0.0").Serve(t.Context(), strings.NewReader(hello+callATool), answers)
+		served <- ledgerserver.Opening(late, "1.0.0").Serve(t.Context(), lines, answers)
 		answers.Close()
 	}()
 	r := bufio.NewReader(replies)
 	if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, `"id":1,"result"`) {
 		t.Errorf("the greeting is %q, %v", line, err)
 	}
-	close(asked)
 	line, err := r.ReadString('\n')
 	if err != nil || !strings.Contains(line, `"id":3,"error"`) || !strings.Contains(line, "the disk is read-only: name another file") {
 		t.Errorf("the reply is %q, %v", line, err)

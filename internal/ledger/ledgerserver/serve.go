@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 const (
@@ -16,6 +17,9 @@ const (
 	// queued bounds the messages that wait their turn, queuedBytes their size.
 	queued      = 256
 	queuedBytes = 16 << 20
+	// greetWait bounds how long the ledger stays closed for the client's first message: what
+	// opens it would take the processor from the answer.
+	greetWait = 200 * time.Millisecond
 )
 
 // Serve reads one message a line from in and writes the replies to out, in the order of
@@ -34,14 +38,22 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	stop := context.AfterFunc(ctx, q.close) // what waits is still answered
 	defer stop()
 	var openErr error
-	opened := make(chan struct{})
+	greeted, opened := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(opened)
+		wait := time.NewTimer(greetWait)
+		defer wait.Stop()
+		select {
+		case <-greeted:
+		case <-wait.C:
+		}
 		if _, openErr = s.tools(); openErr != nil {
 			q.close() // nobody else tells a server that waits for the next line
 		}
 	}()
-	err := s.answer(ctx, q, bufio.NewWriterSize(out, 64<<10), opened)
+	greet := sync.OnceFunc(func() { close(greeted) })
+	err := s.answer(ctx, q, bufio.NewWriterSize(out, 64<<10), greet, opened)
+	greet()  // also when there was no message: what is wrong with the ledger is said
 	<-opened // also after an error: the caller closes what was opened
 	switch {
 	case err != nil:
@@ -55,8 +67,9 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // answer serves the queue until it ends and writes every reply out. Until the ledger is
-// opened each reply leaves at once: the next message may wait for that.
-func (s *Server) answer(ctx context.Context, q *queue, w *bufio.Writer, opened <-chan struct{}) error {
+// opened each reply leaves at once, because the next message may wait for that, and greet is
+// called after it.
+func (s *Server) answer(ctx context.Context, q *queue, w *bufio.Writer, greet func(), opened <-chan struct{}) error {
 	for {
 		j, ok := q.next(w.Flush)
 		if !ok {
@@ -74,6 +87,7 @@ func (s *Server) answer(ctx context.Context, q *queue, w *bufio.Writer, opened <
 				q.abandon()
 				return err
 			}
+			greet()
 		}
 	}
 	return w.Flush()
