@@ -145,7 +145,7 @@ func turnCurves(t *testing.T, sizes []int, stores []*grown) {
 	cli := g.flat("`list` command, whole process", "ms", 2, 0)
 	doctor := g.flat("`doctor` command, whole process", "ms", 2, 0)
 
-	private := []string{"XDG_RUNTIME_DIR=" + faketmux.ShortDir(t)} // the Bridges of others are not measured
+	private := []string{"AKK_RUNTIME_DIR=" + faketmux.ShortDir(t)} // the Bridges of others are not measured
 	g.rounds(9, func(i int) {
 		b := stores[i].bridge("--log-level", "warn")
 		b.Env = append(b.Env, private...)
@@ -287,7 +287,7 @@ func outboxCurves(t *testing.T, sizes []int, stores []*grown) {
 			stores[i].view(func(tx *store.Tx) error { _, err := outboxsql.Counts(tx, ""); return err })
 		})
 	})
-	private := []string{"XDG_RUNTIME_DIR=" + faketmux.ShortDir(t)}
+	private := []string{"AKK_RUNTIME_DIR=" + faketmux.ShortDir(t)}
 	g.rounds(7, func(i int) {
 		cli.timed(i, func() {
 			command(t, private, stores[i].bin, "outbox", "list", "--dead", "--json", "--store-dir", stores[i].host.Store)

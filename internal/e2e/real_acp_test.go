@@ -262,6 +262,9 @@ func TestRealACPAgentsTalk(t *testing.T) {
 			}
 			a.stop()
 			a.up()
+			if a.quirk.ForgetsWithinMinute {
+				anotherMinute()
+			}
 			again, done := a.within()
 			defer done()
 			open := a.conn.LoadSession
@@ -269,10 +272,6 @@ func TestRealACPAgentsTalk(t *testing.T) {
 				open = a.conn.ResumeSession
 			}
 			_, err = open(again, a.sid, acp.SessionParams{CWD: a.kit.Cwd})
-			if fault.Is(err, acp.RPCFailed) && a.quirk.MayForget {
-				session, err = a.conn.NewSession(again, acp.SessionParams{CWD: a.kit.Cwd})
-				a.sid = session.ID
-			}
 			a.must(err)
 			res, sum = a.settled(a.begin("again", "SAY:back"))
 			if res.StopReason != acp.EndTurn || sum.Text != "back" {

@@ -38,8 +38,9 @@ func (c *Conn) NewSession(ctx context.Context, p SessionParams) (Session, error)
 	return s, nil
 }
 
-// LoadSession opens session id again. The agent replays its history before the answer:
-// those events have Replay set. It is refused with Busy while a prompt of that session is
+// LoadSession opens session id again. The agent replays its history before the answer, or
+// right after it: those events have Replay set. It returns when nothing of it came for a
+// fifth of a second. It is refused with Busy while a prompt of that session is
 // open, because agents lose the way to cancel it.
 func (c *Conn) LoadSession(ctx context.Context, id string, p SessionParams) (Session, error) {
 	return c.reopen(ctx, methodLoad, id, p)

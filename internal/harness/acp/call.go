@@ -103,9 +103,7 @@ func (c *Conn) settle(k *call) bool {
 		delete(c.turns, k.turn.SessionID)
 	}
 	if k.loads != "" {
-		if c.loads[k.loads]--; c.loads[k.loads] <= 0 {
-			delete(c.loads, k.loads)
-		}
+		c.unload(k.loads)
 	}
 	return true
 }
@@ -134,15 +132,20 @@ func (c *Conn) do(ctx context.Context, method string, params any, check func(*ca
 }
 
 func (c *Conn) reopen(ctx context.Context, method, id string, p SessionParams) (Session, error) {
+	history := false
 	raw, err := c.do(ctx, method, sessionParams(id, p), func(k *call) error {
 		if c.turns[id] != nil {
 			return fault.New(Busy, "acp.reopen", "a prompt of this session is open").WithHint("wait for it or cancel it first")
 		}
 		if method == methodLoad {
-			k.loads = id
+			k.loads, history = id, true
+			c.loads[id]++ // until its history is over, which may be after the answer
 		}
 		return nil
 	})
+	if history {
+		c.awaitHistory(ctx, id, err == nil)
+	}
 	if err != nil {
 		return Session{}, err
 	}

@@ -52,7 +52,7 @@ type Update struct {
 	// Turn is the label of the prompt that was open on this session when the frame was
 	// read, "" for none: then the text belongs to no turn.
 	Turn string
-	// Replay says that a session/load of this session is unanswered: this is history.
+	// Replay says that a session/load of this session is not over: this is history.
 	Replay bool
 	Kind   UpdateKind
 

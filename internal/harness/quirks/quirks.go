@@ -43,9 +43,10 @@ type Agent struct {
 	RejectionEnds Ending
 	// MayStayOpen: it does not always end with its input.
 	MayStayOpen bool
-	// MayForget: a session whose agent was killed is not always there to be loaded. Then a
-	// new one is all there is.
-	MayForget bool
+	// ForgetsWithinMinute: a session cannot be loaded in the minute of the clock in which it
+	// began. The agent then begins a record of the same name and does not find the old one: a new
+	// session is all there is.
+	ForgetsWithinMinute bool
 }
 
 // Ending is what a rejected permission does to a turn.
@@ -73,7 +74,7 @@ var table = []Agent{
 		Harness: "gemini", Program: []string{"gemini", "--acp"},
 		Env:    map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "true", "NO_BROWSER": "true"},
 		KeyEnv: []string{"GEMINI_API_KEY"}, KeyMethod: "gemini-api-key", LoginBeforeSession: true,
-		MayStayOpen: true, MayForget: true, RejectionEnds: GoesOn,
+		MayStayOpen: true, ForgetsWithinMinute: true, RejectionEnds: GoesOn,
 	},
 	{Harness: "opencode", Program: []string{"opencode", "acp"}, RejectionEnds: EndsEmpty},
 	{Harness: "codebuddy", Program: []string{"codebuddy"}, StatusMethod: "_codebuddy.ai/getUserInfo"},
