@@ -35,16 +35,13 @@ func prepareDir(dir string) error {
 	return nil
 }
 
-// createPrivate makes an empty file of mode 0600, or checks the one that is there.
-// SQLite gives its -wal and -shm files the mode of the database.
+// createPrivate makes an empty file of mode 0600; one that is there is refused. SQLite
+// gives its -wal and -shm files the mode of the database.
 func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
-	switch {
-	case err == nil:
+	if err == nil {
 		// Nobody has the database open yet, so closing this descriptor drops no lock.
 		return f.Close()
-	case errors.Is(err, fs.ErrExist):
-		return checkPrivate(path)
 	}
 	return fault.Wrap(err, CodeUnwritable, "store.open", "cannot create %s: %v", path, rootCause(err)).WithHint("pass a writable --store-dir")
 }

@@ -30,9 +30,9 @@ type Conn struct {
 	caps      ClientCaps
 	nextID    int64
 	calls     map[int64]*call
-	turns     map[string]*Turn // by session: the open one
-	loads     map[string]int   // by session: session/load whose history may still come
-	replayed  chan struct{}    // some of it came
+	turns     map[string]*Turn     // by session: the open one
+	loads     map[string]int       // by session: session/load whose history may still come
+	replayed  map[string]time.Time // when some of that came last
 	nextRef   Ref
 	questions map[Ref]*question
 	refs      map[string]Ref // by the agent's raw id, of open questions
@@ -63,7 +63,7 @@ func Open(ctx context.Context, in io.ReadCloser, out io.WriteCloser, h Handler, 
 	c := &Conn{
 		in: in, out: out, handler: h, limits: o.Limits.withDefaults(), tap: o.Tap,
 		closing: make(chan struct{}), finished: make(chan struct{}),
-		calls: make(map[int64]*call), turns: make(map[string]*Turn), loads: make(map[string]int), replayed: make(chan struct{}, 1),
+		calls: make(map[int64]*call), turns: make(map[string]*Turn), loads: make(map[string]int), replayed: make(map[string]time.Time),
 		questions: make(map[Ref]*question), refs: make(map[string]Ref),
 	}
 	c.incoming.wake = make(chan struct{}, 1)
@@ -172,13 +172,10 @@ func (c *Conn) acceptNotification(f frame, one func(Event) []item, odd func(OddK
 		decodeUpdate(u)
 		c.mu.Lock()
 		u.Turn, u.Replay = c.turnLabel(u.SessionID), c.loads[u.SessionID] > 0
-		c.mu.Unlock()
 		if u.Replay {
-			select {
-			case c.replayed <- struct{}{}:
-			default: // it was said already
-			}
+			c.replayed[u.SessionID] = time.Now()
 		}
+		c.mu.Unlock()
 		return one(u)
 	case methodWithdraw:
 		if w := c.withdraw(asObject(f.params)["requestId"]); w != nil {

@@ -17,23 +17,35 @@ const (
 // comes meanwhile has Replay set, so that no turn takes it for its own. A session that was
 // not loaded has none.
 func (c *Conn) awaitHistory(ctx context.Context, sessionID string, loaded bool) {
-	quiet, most := time.NewTimer(historyQuiet), time.NewTimer(historyMost)
-	defer quiet.Stop()
-	defer most.Stop()
-	for over := !loaded; !over; {
-		select {
-		case <-c.replayed:
-			quiet.Reset(historyQuiet)
-		case <-quiet.C:
-			over = true
-		case <-most.C:
-			over = true
-		case <-ctx.Done():
-			over = true
-		case <-c.closing:
-			over = true
-		}
+	defer c.unloaded(sessionID)
+	if !loaded {
+		return
 	}
+	answered := time.Now()
+	for rest := historyQuiet; rest > 0; {
+		timer := time.NewTimer(rest)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-c.closing:
+			timer.Stop()
+			return
+		}
+		now := time.Now()
+		rest = min(c.heard(sessionID).Add(historyQuiet).Sub(now), answered.Add(historyMost).Sub(now))
+	}
+}
+
+// heard is when something of the history of a session came last.
+func (c *Conn) heard(sessionID string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.replayed[sessionID]
+}
+
+func (c *Conn) unloaded(sessionID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unload(sessionID)
@@ -43,5 +55,6 @@ func (c *Conn) awaitHistory(ctx context.Context, sessionID string, loaded bool) 
 func (c *Conn) unload(sessionID string) {
 	if c.loads[sessionID]--; c.loads[sessionID] <= 0 {
 		delete(c.loads, sessionID)
+		delete(c.replayed, sessionID)
 	}
 }

@@ -44,6 +44,34 @@ func TestHistoryThatComesAfterTheAnswerIsMarkedToo(t *testing.T) {
 	})
 }
 
+// The quiet of one session is not the end of another one's history.
+func TestTheHistoryOfEachSessionEndsByItself(t *testing.T) {
+	byHand(t, func(r *rig, agent *hand) {
+		loaded := make(chan string, 2)
+		load := func(id string) {
+			go func() {
+				_, err := r.conn.LoadSession(r.t.Context(), id, acp.SessionParams{CWD: "/proj"})
+				equal(t, "load of "+id, err, nil)
+				loaded <- id
+			}()
+			agent.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, agent.next().ID))
+		}
+		load("quiet")
+		load("busy")
+		for range 4 {
+			<-time.After(150 * time.Millisecond)
+			agent.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"busy","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"old"}}}}`)
+		}
+		equal(t, "first", <-loaded, "quiet")
+		select {
+		case id := <-loaded:
+			t.Errorf("%s is open while its history comes", id)
+		default:
+		}
+		equal(t, "then", <-loaded, "busy")
+	})
+}
+
 // An agent that writes without an end holds nobody up for ever.
 func TestHistoryWithoutAnEndIsWaitedForOnlySoLong(t *testing.T) {
 	byHand(t, func(r *rig, agent *hand) {

@@ -83,8 +83,12 @@ func (l *live) runTerminal(ctx context.Context, n *login, t *terminal, conn *acp
 	l.mu.Lock()
 	t.process = process
 	l.mu.Unlock()
-	err = l.followTerminal(ctx, n, t, process)
+	chunks := make(chan []byte, 16)
+	go readTerminal(process.Stdout(), chunks)
+	err = l.followTerminal(ctx, n, t, chunks)
 	exit := process.Close(ctx) // after the end of ctx without any grace
+	for range chunks {
+	} // the reader ends with the output that Close closed
 	close(t.done)
 	if ctx.Err() != nil {
 		return // whoever ended the login says how
@@ -109,9 +113,7 @@ func (l *live) runTerminal(ctx context.Context, n *login, t *terminal, conn *acp
 }
 
 // followTerminal shows what the program writes, and asks when it waits, until it ends.
-func (l *live) followTerminal(ctx context.Context, n *login, t *terminal, process Program) error {
-	chunks := make(chan []byte, 16)
-	go readTerminal(process.Stdout(), chunks, t.done)
+func (l *live) followTerminal(ctx context.Context, n *login, t *terminal, chunks <-chan []byte) error {
 	var since time.Time // of the first words that nobody was shown
 	var timer <-chan time.Time
 	stop := func() {}
@@ -150,18 +152,14 @@ func (l *live) followTerminal(ctx context.Context, n *login, t *terminal, proces
 	}
 }
 
-// readTerminal reads until the program is gone, or until done.
-func readTerminal(from io.Reader, chunks chan<- []byte, done <-chan struct{}) {
+// readTerminal reads until the program is gone or from is closed. Somebody takes every chunk.
+func readTerminal(from io.Reader, chunks chan<- []byte) {
 	defer close(chunks)
 	for {
 		buf := make([]byte, 4<<10)
 		n, err := from.Read(buf)
 		if n > 0 {
-			select {
-			case chunks <- buf[:n]:
-			case <-done:
-				return
-			}
+			chunks <- buf[:n]
 		}
 		if err != nil { // a terminal ends with an error
 			return
