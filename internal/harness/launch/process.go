@@ -72,6 +72,9 @@ func (p *Process) StderrTail() []string { return p.stderr.lines() }
 // ends by itself takes its whole tree with it.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
+// Exit is how it ended; only after Exited.
+func (p *Process) Exit() Exit { return p.exit }
+
 // Close ends the program: it closes stdin, waits a moment, sends SIGTERM to its group,
 // waits, and kills every process of the tree. It returns after the end of all, at the
 // latest EOFGrace + TermGrace + 10 s later, earlier when ctx ends first, which skips the
