@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -296,4 +297,63 @@ func TestTheCountersAlwaysAgreeWithTheRecords(t *testing.T) {
 		}
 		rt.Repeat(w.actions())
 	})
+}
+
+// Evidence proves an assignment in the work item it was recorded for. Work that is queued
+// again and moved leaves it behind, and finds it again when it comes back.
+func TestWorkThatMovesLeavesItsEvidenceBehind(t *testing.T) {
+	ctx, s := t.Context(), open(t, filepath.Join(t.TempDir(), "ledger.db"))
+	project := queue(t, s, 1)
+	next, err := s.NextAssignments(ctx, project, coord.NextFilter{})
+	if err != nil || len(next) != 1 {
+		t.Fatal(next, err)
+	}
+	id, home := next[0].ID, next[0].WorkItemID
+	if _, err := s.RecordEvidence(ctx, ledger.Evidence{ProjectID: project, WorkItemID: home, AssignmentID: id, Title: "E", Body: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.CreateWorkItem(ctx, ledger.WorkItem{ProjectID: project, Title: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// ends moves the work to an item, ends it there, tells what is missing and queues it again.
+	ends := func(item string) []string {
+		t.Helper()
+		a, err := s.GetAssignment(ctx, project, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := a.Coordination()
+		to.WorkItemID = item
+		if a, err = s.UpdateQueuedAssignment(ctx, project, id, ledger.QueuedUpdate{Expected: a.Coordination(), ExpectedUpdatedAt: a.UpdatedAt, Replacement: to}); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := s.ExportSnapshot(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err = s.ClaimAssignmentWithLease(ctx, project, id, "w"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CompleteAssignmentWithClaim(ctx, project, id, a.Claim.ID, ledger.Completed, nil); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.CloseoutReadiness(ctx, project, item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := r.MissingEvidenceAssignmentIDs
+		// The same work, imported into a Store of its own, is judged alike.
+		s = open(t, filepath.Join(t.TempDir(), "ledger.db"))
+		if _, err := s.ImportSnapshot(ctx, snap); err != nil {
+			t.Fatal(err)
+		}
+		return missing
+	}
+	if got := ends(other.ID); !slices.Equal(got, []string{id}) {
+		t.Errorf("in the other item evidence is missing for %v", got)
+	}
+	if got := ends(home); len(got) != 0 {
+		t.Errorf("at home evidence is missing for %v", got)
+	}
 }

@@ -82,7 +82,7 @@ func InsertAssignment(tx *store.Tx, a ledger.Assignment, item ledger.WorkItem) e
 	if r.demand, err = demand(tx, a); err != nil {
 		return err
 	}
-	return assignments.InsertDerived(tx, r, "proofs", "SELECT count(*) FROM ledger_evidence WHERE project_id = ? AND assignment_id = ?", a.ProjectID, a.ID)
+	return assignments.InsertDerived(tx, r, "proofs", "SELECT count(*) FROM ledger_evidence WHERE project_id = ? AND assignment_id = ? AND work_item_id = ?", a.ProjectID, a.ID, a.WorkItemID)
 }
 
 // UpdateAssignment writes a record that was read in the same transaction. When its
