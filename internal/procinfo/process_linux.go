@@ -120,6 +120,13 @@ func Alive(inc turn.Incarnation) (bool, error) {
 	return !Process{State: st.state}.Zombie(), nil
 }
 
+// Stopped reports that the process is held by SIGSTOP, a terminal's stop or a debugger: it
+// does nothing, and only who continues or kills it can change that.
+func Stopped(pid int) (bool, error) {
+	st, err := statOf("procinfo.stopped", pid)
+	return Process{State: st.state}.Stopped(), err
+}
+
 // OpenFiles lists the open regular files of a process in the order of descriptors. Other
 // kinds of descriptors are left out; a descriptor closed meanwhile is too.
 func OpenFiles(ctx context.Context, pid int) ([]File, error) {

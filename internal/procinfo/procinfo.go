@@ -27,6 +27,9 @@ type Process struct {
 // Zombie reports that the process has ended and waits to be reaped.
 func (p Process) Zombie() bool { return p.State == 'Z' || p.State == 'X' || p.State == 'x' }
 
+// Stopped reports that a signal or a debugger holds the process.
+func (p Process) Stopped() bool { return p.State == 'T' || p.State == 't' }
+
 // File is one open regular file of a process.
 type File struct {
 	FD      int

@@ -19,7 +19,11 @@ import (
 // toolBound is the longest that ps or lsof may take.
 const toolBound = 5 * time.Second
 
-const stateZombie = 5 // SZOMB of darwin's sys/proc.h
+// States of darwin's sys/proc.h.
+const (
+	stateStopped = 4 // SSTOP
+	stateZombie  = 5 // SZOMB
+)
 
 var bootID = sync.OnceValues(func() (string, error) {
 	s, err := unix.Sysctl("kern.bootsessionuuid")
@@ -91,8 +95,11 @@ func kinfo(op string, pid int) (Process, error) {
 		PPID:        int(k.Eproc.Ppid), UID: int(k.Eproc.Ucred.Uid), State: 'R',
 		Name: unix.ByteSliceToString(k.Proc.P_comm[:]),
 	}
-	if k.Proc.P_stat == stateZombie {
+	switch k.Proc.P_stat {
+	case stateZombie:
 		p.State = 'Z'
+	case stateStopped:
+		p.State = 'T'
 	}
 	return p, nil
 }
@@ -144,6 +151,13 @@ func Alive(inc turn.Incarnation) (bool, error) {
 		return false, nil
 	}
 	return err == nil && p.Birth == inc.Birth && !p.Zombie(), err
+}
+
+// Stopped reports that the process is held by SIGSTOP, a terminal's stop or a debugger: it
+// does nothing, and only who continues or kills it can change that.
+func Stopped(pid int) (bool, error) {
+	p, err := kinfo("procinfo.stopped", pid)
+	return p.Stopped(), err
 }
 
 // OpenFiles lists the open regular files of a process in the order of descriptors.

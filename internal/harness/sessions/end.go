@@ -96,8 +96,9 @@ func (l *live) close(ctx context.Context, why string) {
 	if t != nil {
 		l.cancelTurn(t, harness.ReasonSessionClosed, why)
 	}
+	pid, _ := l.process.Started()
 	l.mu.Unlock()
-	if t != nil {
+	if t != nil && !stopped(pid) { // who stands still does not stop a turn either
 		timer, stop := l.svc.after(l.svc.cfg.Transport.TurnCancelTimeoutSeconds.Duration())
 		select {
 		case <-t.done:
@@ -144,6 +145,9 @@ func (l *live) endAgent(ctx context.Context) launch.Exit {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.svc.cfg.Transport.TerminateGraceSeconds.Duration()+5*time.Second)
 	defer cancel()
 	defer context.AfterFunc(l.svc.rushed, cancel)()
+	if pid, _ := process.Started(); stopped(pid) { // it would use no grace
+		cancel()
+	}
 	exit := process.Close(ctx)
 	if conn != nil {
 		conn.Close()

@@ -7,6 +7,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/harness/acp"
 	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -34,6 +35,7 @@ type MessageStatus struct {
 	Rejected     []harness.Rejected   `json:"rejected_requests,omitempty"`
 	Orphaned     bool                 `json:"orphaned,omitempty"`
 	Persisted    bool                 `json:"persisted,omitempty"` // read from the database: the session has no agent
+	AgentStopped bool                 `json:"harness_stopped,omitempty"`
 	Result       *harness.Result      `json:"result,omitempty"`
 	Partial      *harness.Result      `json:"partial,omitempty"`
 }
@@ -55,6 +57,7 @@ type SessionStatus struct {
 	AgentSessionID string               `json:"harness_session_id,omitempty"`
 	AgentName      string               `json:"harness_name,omitempty"`
 	AgentVersion   string               `json:"harness_version,omitempty"`
+	AgentStopped   bool                 `json:"harness_stopped,omitempty"` // see stopped
 	CanResume      bool                 `json:"can_resume"`
 	Resumed        *bool                `json:"resumed,omitempty"` // of one that was to take up a conversation: whether it did
 	ActiveMessage  string               `json:"active_message_id,omitempty"`
@@ -143,6 +146,14 @@ func (l *live) view() (shown, <-chan struct{}, int, time.Time) {
 	return l.shown, l.changed, pid, at
 }
 
+// stopped reports that a signal or a debugger holds the agent. It answers nothing until
+// somebody continues or closes it; nothing is wrong with its session, so no state changes,
+// and a time limit goes on. Of a process that can't be read nothing is said.
+func stopped(pid int) bool {
+	held, err := procinfo.Stopped(pid)
+	return err == nil && held
+}
+
 // Status is what is known of a session.
 func (s *Service) Status(ctx context.Context, id string) (SessionStatus, error) {
 	if err := harness.CheckSessionID(id); err != nil {
@@ -159,6 +170,7 @@ func (s *Service) Status(ctx context.Context, id string) (SessionStatus, error) 
 			st.ActiveMessage = v.message.ID
 		}
 		st.LaunchInfo.TransportPID, st.LaunchInfo.StartedAt = pid, timeOrNil(at)
+		st.AgentStopped = stopped(pid)
 		for _, o := range v.open.Config {
 			st.ConfigOptions = append(st.ConfigOptions, ConfigOption{o.ID, o.Name, o.Category, o.Type, o.Current, values(o.Choices)})
 			if o.Category == "model" {
@@ -241,9 +253,12 @@ func (s *Service) message(ctx context.Context, session, message string) (Message
 	var changed <-chan struct{}
 	l := s.find(session)
 	if l != nil {
-		v, changed, _, _ = l.view()
+		var pid int
+		v, changed, pid, _ = l.view()
 		if v.message != nil && v.message.ID == message {
-			return messageStatus(*v.message, v), changed, nil
+			st := messageStatus(*v.message, v)
+			st.AgentStopped = !st.Terminal && stopped(pid)
+			return st, changed, nil
 		}
 	}
 	var m harness.Message
