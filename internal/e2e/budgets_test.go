@@ -36,6 +36,17 @@ func TestBudgets(t *testing.T) {
 	row("start to `initialize` reply, fresh Store", "≤ 40 ms", 40, "ms", startTimes(t, w, true))
 	row("start to `initialize` reply, existing Store", "≤ 40 ms", 40, "ms", startTimes(t, w, false))
 
+	row("killed Bridge with three Turns, until no process of it is left", "≤ 2 s, 100 of 100", 2000, "ms", killTimes(t, 100))
+
+	for _, history := range []int{0, 100_000} {
+		const budget, runs = 300, 3000
+		got := outboxRate(t, runs, history)
+		table = append(table, fmt.Sprintf("| callbacks a second, trivial program, beside %d settled ones | ≥ %d/s | | %.0f/s | | %d |", history, budget, got, runs))
+		if got < budget/3 {
+			t.Errorf("beside %d settled ones: %.0f callbacks a second are under a third of the budget %d", history, got, budget)
+		}
+	}
+
 	p := w.agent(standin.Codex)
 	c := w.start()
 	term := idle(t, c)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/crashpoint"
+	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
 	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 	"github.com/agent-knock-knock/akk/internal/testkit/standin"
@@ -53,6 +54,17 @@ func TestAFrozenOwnerOfTheStoresLockIsNamedAndADeadOneBlocksNobody(t *testing.T)
 	owner.Signal(syscall.SIGKILL) // while it is stopped
 	<-owner.Done()
 	start := time.Now()
+	db, err := store.Open(ctx, w.host.Store, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(ctx, func(*store.Tx) error { return nil }) // takes the lock, whatever it writes
+	if took := time.Since(start); err != nil || took > 2*time.Second {
+		t.Errorf("the lock of the dead owner was to be had after %v: %v", took, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
 	w.letGo()
 	if got := send(ctx, other, free, "SAY:now"); got.turn == "" {
 		t.Errorf("after its end: %+v\n%s", got, other.Stderr())
