@@ -5,11 +5,14 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/outbox"
+	"github.com/agent-knock-knock/akk/internal/outbox/delivery"
 	"github.com/agent-knock-knock/akk/internal/outbox/outboxsql"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/testkit/fakehost"
@@ -72,6 +75,29 @@ func outboxRate(t *testing.T, n, history int) float64 {
 		t.Errorf("%d of %d callbacks were delivered", got, n+history+1)
 	}
 	return float64(had) / to.Sub(from).Seconds()
+}
+
+// startRate is how many trivial programs a second this machine starts and ends, as many at
+// once as the outbox runs: what no delivery by a program of its own can exceed.
+func startRate(t *testing.T, n int) float64 {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "trivial")
+	if err := os.WriteFile(program, []byte(trivial), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range delivery.DefaultConcurrent {
+		wg.Go(func() {
+			for range n / delivery.DefaultConcurrent {
+				if _, err := exec.Command(program, "a", "b", "c", "d", "e", "f").Output(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(n) / time.Since(start).Seconds()
 }
 
 func delivered(t *testing.T, db *store.DB) (n int) {

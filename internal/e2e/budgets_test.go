@@ -38,6 +38,7 @@ func TestBudgets(t *testing.T) {
 
 	row("killed Bridge with three Turns, until no process of it is left", "≤ 2 s, 100 of 100", 2000, "ms", killTimes(t, 100))
 
+	table = append(table, fmt.Sprintf("| of that, starts of the trivial program and nothing else, as many at once | not ours | | %.0f/s | | 1500 |", startRate(t, 1500)))
 	for _, history := range []int{0, 100_000} {
 		const budget, runs = 300, 3000
 		got := outboxRate(t, runs, history)

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -141,6 +142,9 @@ func (l *Loaded) CheckDrift() error { return builtins.checkDrift(l) }
 func (r registry) checkDrift(l *Loaded) error {
 	const op = "profile.check_drift"
 	const hint = "restart the Host Bridge to take the Profile as it is now, or restore the file"
+	if r.untouched(l) {
+		return nil
+	}
 	now, err := r.load(l.Selection)
 	switch {
 	case err != nil:
@@ -152,4 +156,18 @@ func (r registry) checkDrift(l *Loaded) error {
 		return fault.New(CodeDrift, op, "the selected Host Profile changed after the Bridge started").WithHint(hint)
 	}
 	return nil
+}
+
+// untouched reports that the file still holds the very bytes that were loaded, which need no
+// decoding: a busy outbox asks before every attempt. Whatever else is true, it is false.
+func (r registry) untouched(l *Loaded) bool {
+	if l.Source != SourceFile || r.find(l.Selection) != nil {
+		return false
+	}
+	path, err := realPath(l.Selection)
+	if err != nil || path != l.Selection {
+		return false
+	}
+	data, err := readDocument(path)
+	return err == nil && bytes.Equal(data, l.Document)
 }
