@@ -23,7 +23,7 @@ const harnessName = "agent-knock-knock-harness"
 
 // harnessMCP serves the tools for headless agents to one Host. Its end ends nothing else.
 func harnessMCP(ctx context.Context, o cli.HarnessMCPOptions, stdin io.Reader, stdout, stderr io.Writer) error {
-	debug.SetMemoryLimit(memoryGoal)
+	debug.SetGCPercent(gcPercent)
 	log := slog.New(redact.NewHandler(stderr, o.LogLevel))
 	ctx, stopParent := followParent(ctx, log)
 	defer stopParent()

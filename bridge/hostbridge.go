@@ -44,16 +44,14 @@ const (
 	serverName = "agent-knock-knock-host-bridge"
 	// stopLimit bounds the end of the workers after the session ended.
 	stopLimit = 5 * time.Second
-	// memoryGoal and gcPercent keep the Bridge small: it waits nearly always, and what it
-	// holds is a few MiB, so an early collection costs little.
-	memoryGoal = 24 << 20
-	gcPercent  = 50
+	// gcPercent keeps the Bridge small: it waits nearly always, so an early collection costs
+	// little. There is no memory limit, see docs/adr/0009-no-memory-limit.md.
+	gcPercent = 50
 )
 
 // hostBridge serves one Host until its input ends or a signal comes. Everything that can
 // refuse does so before the first MCP frame.
 func hostBridge(ctx context.Context, o cli.HostBridgeOptions, stdin io.Reader, stdout, stderr io.Writer) error {
-	debug.SetMemoryLimit(memoryGoal)
 	id := ids.NewBridge()
 	log := slog.New(redact.NewHandler(stderr, o.LogLevel))
 	if o.LogJSON { // a reader of many Bridges' logs must tell them apart

@@ -19,13 +19,9 @@ import (
 	"github.com/agent-knock-knock/akk/internal/wire"
 )
 
-// Many monitors run at once and nearly always wait. An early collection keeps the heap of
-// each near what it holds, and the soft limit makes one that reads a long log collect
-// before it grows; both cost CPU only while something happens.
-const (
-	gcPercent   = 25
-	memoryLimit = 24 << 20
-)
+// gcPercent: many monitors run at once and nearly always wait. An early collection keeps the
+// heap of each near what it holds, and costs CPU only while something happens.
+const gcPercent = 25
 
 // adapters makes the adapter of each agent by its name in anchors.
 var adapters = map[string]func() agent.Adapter{
@@ -38,7 +34,6 @@ func main() {
 		return
 	}
 	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(memoryLimit)
 	err := wire.ServeMonitor(context.Background(), watch, wire.ServeOptions{Fingerprint: fingerprint, Log: wire.NewWorkerLog(), Stdout: os.Stdout})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,7 +20,6 @@ import (
 // The worker waits nearly always; an early collection keeps its heap near what it holds.
 const (
 	gcPercent   = 25
-	memoryLimit = 32 << 20
 	idleRunners = 2 // kept ready, so that a delivery does not wait for a process start
 )
 
@@ -30,7 +29,6 @@ func main() {
 		return
 	}
 	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(memoryLimit)
 	if err := serve(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -124,8 +124,8 @@ func checkImport(t *testing.T, f file, imp string, testOnly bool, own int, level
 	}
 }
 
-// checkCalls refuses calls that hide a clock in a rule, a context without an owner, or a
-// write to stdout, which belongs to MCP alone.
+// checkCalls refuses calls that hide a clock in a rule, a context without an owner, a write
+// to stdout, which belongs to MCP alone, or a memory limit that a program can outgrow.
 func checkCalls(t *testing.T, f file) {
 	t.Helper()
 	isMain := f.dir == "bridge" || f.dir == "bridge/coordination" || f.dir == "monitor" || f.dir == "worker" || f.dir == "internal/dist" || f.dir == "internal/top/akktop" || f.dir == "internal/telemetry/akktelemetry" || strings.HasPrefix(f.dir, "examples/")
@@ -147,6 +147,8 @@ func checkCalls(t *testing.T, f file) {
 			if !isMain {
 				t.Errorf("%s calls %s: take the caller's ctx", f.path, name)
 			}
+		case "debug.SetMemoryLimit":
+			t.Errorf("%s calls %s: see docs/adr/0009-no-memory-limit.md", f.path, name)
 		case "fmt.Print", "fmt.Println", "fmt.Printf", "os.Stdout":
 			if !isMain {
 				t.Errorf("%s uses %s: stdout belongs to MCP", f.path, name)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -45,7 +46,8 @@ func Serve(base string, id ids.BridgeID, describe func() Description, log *slog.
 	s.health.SetServingStatus(controlv1.ControlService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	go func() {
 		defer close(s.done)
-		if err := s.grpc.Serve(l); err != nil {
+		// A Bridge that ends at once may stop before it serves.
+		if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			log.Warn("the operator's socket ended; doctor cannot ask this Bridge any more", "err", err)
 		}
 	}()

@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	memoryLimit = 64 << 20
-	gcPercent   = 50
+	gcPercent = 50
 	// overtime is what an end may take beyond the flush before it is cut off.
 	overtime = 200 * time.Millisecond
 )
@@ -34,7 +33,6 @@ func main() {
 		fmt.Println(telemetry.Program, version.Version)
 		return
 	}
-	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(gcPercent)
 	os.Exit(run())
 }
