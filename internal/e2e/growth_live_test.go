@@ -154,7 +154,8 @@ func busyAgents(t *testing.T, sizes []int, crowds []*crowd) {
 	grows := g.flat("Bridge, resident, each Turn above one", "MiB", 0, 0)
 	pss := g.flat("a monitor, proportional", "MiB", 1.2, 0) // one alone shares its program with nobody
 	rests := g.linear("Bridge and monitors, silent agents, share of a core", "%", 2, 0.5)
-	half := g.flat("from done to the callback program, p50", "ms", 2, 0)
+	// Beside two hundred agents and monitors on a few cores everything waits a little longer.
+	half := g.flat("from done to the callback program, p50", "ms", 4, 0)
 	most := g.flat("from done to the callback program, p95", "ms", 0, 0)
 	begin := time.Now()
 	for i, k := range crowds {
