@@ -44,6 +44,7 @@ type facts struct {
 	held         string    // fingerprint of an approval that is left to the server for a moment
 	heldAt       time.Time // since when
 	glimpse      string    // fingerprint of an unknown dialog that one look has shown
+	asked        string    // title of the question that the screen told last and the server did not
 
 	activity   turn.Observation // the last one of records that was passed on
 	screenAt   time.Time        // the last one of the screen
@@ -123,7 +124,21 @@ func (f *facts) admitPrompt(o turn.Observation) bool {
 		return false // a screen that is being drawn looks like an unknown dialog; the next look tells
 	}
 	f.prompt, f.promptSource = o.Prompt.Fingerprint, o.Source
+	if p := o.Prompt; o.Source == sourceScreen && p.Kind == turn.PromptQuestion && (p.Step == nil || p.Step.Index <= 1) {
+		f.asked = p.Title
+	}
 	return true
+}
+
+// reported takes a question that the agent's server told, and says whether the screen has
+// told it already. A person may answer in the terminal before the server is heard, and then
+// no look finds it there any more.
+func (f *facts) reported(title string) bool {
+	told := title != "" && f.asked == title
+	if told {
+		f.asked = ""
+	}
+	return told
 }
 
 // waited reports whether the server had its time to tell an approval that the screen shows.

@@ -68,19 +68,24 @@ func (w *watch) back(s agent.Screen) bool {
 	return s.State == agent.ScreenIdle && s.Composer == agent.ComposerDraft && w.adapter.DraftMatches(s, w.spec.Pasted) != agent.MatchNo
 }
 
-// onScreen looks for a question that the agent's server reported as one whole. The terminal
+// asked passes on a question that the agent's server reported as one whole. The terminal
 // shows its steps one by one, and they are answered there by keys: when the first one is on
 // the screen, that is the prompt, and the screen goes on to tell.
-func (w *watch) onScreen(ctx context.Context, o turn.Observation) turn.Observation {
-	p := *o.Prompt
+func (w *watch) asked(ctx context.Context, o turn.Observation) error {
+	p, title := *o.Prompt, o.Prompt.Title
+	o.Prompt = &p
 	if p.Manual != "" {
-		return o
+		return w.emit(o)
 	}
 	for range questionLooks {
 		if _, s, err := w.capture(ctx); err == nil && s.Prompt != nil && s.Prompt.Kind == turn.PromptQuestion {
 			p, o.Source = *s.Prompt, sourceScreen
-			o.Prompt = &p
-			return o
+			err := w.emit(o)
+			w.toldOnScreen(title)
+			return err
+		}
+		if w.toldOnScreen(title) {
+			return nil
 		}
 		t, stop := w.Clock.NewTimer(questionGap)
 		select {
@@ -90,8 +95,14 @@ func (w *watch) onScreen(ctx context.Context, o turn.Observation) turn.Observati
 		stop()
 	}
 	p.Manual = "the terminal does not show the question"
-	o.Prompt = &p
-	return o
+	return w.emit(o)
+}
+
+// toldOnScreen is [facts.reported].
+func (w *watch) toldOnScreen(title string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.facts.reported(title)
 }
 
 // capture reads and classifies the screen of the very pane of the Spec.

@@ -153,10 +153,12 @@ func (w *watch) fromRecords(ctx context.Context, o turn.Observation) error {
 	if o.Code == agent.CodeMayAsk {
 		o.Code = ""
 	}
+	var err error
 	if o.Kind == turn.ObsPrompt && o.Prompt != nil && o.Prompt.Kind == turn.PromptQuestion {
-		o = w.onScreen(ctx, o)
+		err = w.asked(ctx, o)
+	} else {
+		err = w.emit(o)
 	}
-	err := w.emit(o)
 	select {
 	case w.wake <- struct{}{}:
 	default:

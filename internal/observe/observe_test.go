@@ -54,7 +54,7 @@ func (s *script) Screen(c tmux.Capture) agent.Screen {
 	case "approval":
 		return agent.Screen{State: agent.ScreenApproval, Prompt: &turn.Prompt{Kind: turn.PromptApproval, Fingerprint: rest}}
 	case "question":
-		return agent.Screen{State: agent.ScreenDialog, Prompt: &turn.Prompt{Kind: turn.PromptQuestion, Fingerprint: rest}}
+		return agent.Screen{State: agent.ScreenDialog, Prompt: &turn.Prompt{Kind: turn.PromptQuestion, Fingerprint: rest, Title: rest}}
 	case "idle":
 		return agent.Screen{State: agent.ScreenIdle, Composer: agent.ComposerEmpty}
 	case "working":

@@ -136,3 +136,39 @@ func TestAQuestionOfTheServerIsTheStepThatTheTerminalShows(t *testing.T) {
 		r.end()
 	})
 }
+
+// The server is heard when somebody has seen the question on the terminal and answered it
+// there already: it is the one that was told, until it asks again.
+func TestAQuestionThatTheTerminalShowedIsNotToldAgainWhenTheServerIsLate(t *testing.T) {
+	question := func(fingerprint string) turn.Observation {
+		return turn.Observation{Kind: turn.ObsPrompt, Source: "socket", Prompt: &turn.Prompt{Kind: turn.PromptQuestion, Fingerprint: fingerprint, Title: "color?"}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted, s.Pasted = true, "" })
+		r.show("question color?")
+		r.pass(time.Second)
+		r.want("prompt color?")
+		r.show("working")
+		r.records <- question("first")
+		r.pass(2 * time.Second)
+		r.want("prompt color?", "prompt_cleared")
+		r.records <- question("second") // the same words, another question, and nobody sees it there
+		r.pass(2 * time.Second)
+		r.want("prompt color?", "prompt_cleared", "prompt second")
+		r.end()
+	})
+	synctest.Test(t, func(t *testing.T) { // it was on the screen when the server was heard: that was the one
+		r := start(t, newScript(), func(s *observe.Spec) { s.Accepted, s.Pasted = true, "" })
+		r.show("question color?")
+		r.pass(time.Second)
+		r.records <- question("first")
+		r.pass(time.Second)
+		r.show("working")
+		r.pass(3 * time.Second)
+		r.want("prompt color?", "prompt_cleared")
+		r.records <- question("second")
+		r.pass(2 * time.Second)
+		r.want("prompt color?", "prompt_cleared", "prompt second")
+		r.end()
+	})
+}
