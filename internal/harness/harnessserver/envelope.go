@@ -54,7 +54,7 @@ func reply(w http.ResponseWriter, data any, err error) {
 	if hint != "" {
 		msg += " (" + hint + ")"
 	}
-	body, encErr := json.Marshal(errorEnvelope{false, wireError{code, redact.Line(msg, maxErrorText), harness.DetailOf(err)}})
+	body, encErr := json.Marshal(errorEnvelope{false, wireError{code, redact.StrictLine(msg, maxErrorText), harness.DetailOf(err)}})
 	if encErr != nil { // a detail that is no JSON
 		body = []byte(`{"ok":false,"error":{"code":"internal","message":"the server failed (see its log)"}}`)
 	}

@@ -112,7 +112,7 @@ func (l *Local) Start(ctx context.Context, s Spec) (*Process, error) {
 		pipes.closeOurs()
 		return nil, failed(s.Argv[0], err)
 	}
-	return watch(ctx, child, pipes, l.opts, started, mark), nil
+	return watch(ctx, child, pipes, l.opts, started, env, mark), nil
 }
 
 func (s Spec) check() error {

@@ -30,10 +30,10 @@ type Process struct {
 
 // watch waits for the end of the child. The wait outlives the start's ctx on purpose: it
 // ends with the child, which Close ends.
-func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, started time.Time, mark string) *Process {
+func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, started time.Time, env []string, mark string) *Process {
 	run := &Process{
 		PID: child.PID, StartedAt: started, child: child, pipes: p, opts: o,
-		stderr: newTail(o.StderrLines), exited: make(chan struct{}),
+		stderr: newTail(o.StderrLines, env), exited: make(chan struct{}),
 	}
 	drained := make(chan struct{})
 	go func() {

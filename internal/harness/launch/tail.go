@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 
 	"github.com/agent-knock-knock/akk/internal/redact"
@@ -18,9 +19,25 @@ type tail struct {
 	kept    []string
 	current []byte
 	long    bool
+	secrets *strings.Replacer // masks the values that the program was given as secret
 }
 
-func newTail(max int) *tail { return &tail{max: max} }
+func newTail(max int, env []string) *tail { return &tail{max: max, secrets: secretsOf(env)} }
+
+// shortSecret is the length from which a value is looked for: a shorter one is part of too
+// many words.
+const shortSecret = 6
+
+// secretsOf masks the values of the variables whose names say that they are secret.
+func secretsOf(env []string) *strings.Replacer {
+	var pairs []string
+	for _, entry := range env {
+		if name, value, _ := strings.Cut(entry, "="); len(value) >= shortSecret && redact.SecretName(name) {
+			pairs = append(pairs, value, redact.Mask)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
 
 // Write never fails.
 func (t *tail) Write(p []byte) (int, error) {
@@ -49,7 +66,7 @@ func (t *tail) flush() {
 }
 
 func (t *tail) text() string {
-	text := redact.Line(string(t.current), maxTailLine)
+	text := redact.StrictLine(t.secrets.Replace(string(t.current)), maxTailLine)
 	if t.long {
 		text += " …"
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -290,7 +291,7 @@ func (l *live) openSession(ctx context.Context, agentSession string) error {
 	want := Change{ModelID: l.rec.ModelID, ThinkingLevel: l.rec.Thinking, PermissionMode: l.rec.PermissionMode}
 	l.mu.Unlock()
 	_, err = l.apply(ctx, want, true)
-	return err
+	return openedBut(err)
 }
 
 func (l *live) openOrResume(ctx context.Context, agentSession string) (open acp.Session, resumed bool, err error) {
@@ -366,7 +367,7 @@ func withoutSecrets(want harness.Launch) (harness.Launch, []string) {
 	clean := func(m map[string]string, where string) map[string]string {
 		out := map[string]string{}
 		for _, name := range slices.Sorted(maps.Keys(m)) {
-			if line := name + "=" + m[name]; redact.String(line) != line {
+			if secret(name + "=" + m[name]) {
 				withheld = append(withheld, where+name)
 				continue
 			}
@@ -375,22 +376,15 @@ func withoutSecrets(want harness.Launch) (harness.Launch, []string) {
 		return out
 	}
 	want.Env = clean(want.Env, "env.")
-	for i, a := range want.Args {
-		before := ""
-		if i > 0 {
-			before = want.Args[i-1] + " "
-		}
-		if line := before + a; redact.String(line) != line {
-			withheld, want.Args = append(withheld, "args"), nil
-			break
-		}
+	if secretArgs(want.Args) {
+		withheld, want.Args = append(withheld, "args"), nil
 	}
 	servers := want.MCPServers
 	want.MCPServers = nil
 	for _, s := range servers {
 		n := len(withheld)
 		s.Env, s.Headers = clean(s.Env, "mcp_servers."), clean(s.Headers, "mcp_servers.")
-		if len(withheld) > n {
+		if len(withheld) > n || secret(s.Command) || secretArgs(s.Args) || secretURL(s.URL) {
 			withheld = append(withheld[:n], "mcp_servers")
 			want.MCPServers = nil
 			break
@@ -398,6 +392,30 @@ func withoutSecrets(want harness.Launch) (harness.Launch, []string) {
 		want.MCPServers = append(want.MCPServers, s)
 	}
 	return want, withheld
+}
+
+func secret(line string) bool { return redact.Strict(line) != line }
+
+// secretArgs looks at each argument behind the one before it, which may be its name.
+func secretArgs(args []string) bool {
+	before := ""
+	for _, a := range args {
+		if secret(before + a) {
+			return true
+		}
+		before = a + " "
+	}
+	return false
+}
+
+// secretURL is true for one with a user, even without a password: some services take the
+// key there.
+func secretURL(raw string) bool {
+	if raw == "" {
+		return false
+	}
+	u, err := url.Parse(raw)
+	return err != nil || u.User != nil || secret(raw)
 }
 
 // launchFault gives a failed start its place in the catalogue.

@@ -52,7 +52,7 @@ func (l *live) Handle(e acp.Event) {
 	case *acp.Odd:
 		l.unsupported(string(e.Kind), map[string]any{"kind": e.Kind, "method": e.Method})
 	case *acp.Stray:
-		l.event(harness.EventStray, l.current(), map[string]any{"text": redact.String(e.Text), "bytes": e.Bytes}, false)
+		l.event(harness.EventStray, l.current(), map[string]any{"text": redact.Strict(e.Text), "bytes": e.Bytes}, false)
 		l.loginSees(e.Text)
 	case *acp.Closed:
 		if !l.ending {
@@ -146,17 +146,18 @@ type delta struct {
 }
 
 func eventOf(u *acp.Update) (harness.EventKind, any) {
+	kind := harness.EventText
+	if u.Kind == acp.AgentThought {
+		kind = harness.EventThought
+	}
+	words := u.Kind == acp.AgentMessage || u.Kind == acp.AgentThought
+	if words && u.Chunk != nil && u.Chunk.ContentType == "text" { // by far the most
+		return kind, delta{u.Chunk.MessageID, u.Chunk.Text}
+	}
 	raw := map[string]any{"kind": u.Kind, "update": clip(u.Raw)}
 	switch u.Kind {
 	case acp.AgentMessage, acp.AgentThought:
-		kind := harness.EventText
-		if u.Kind == acp.AgentThought {
-			kind = harness.EventThought
-		}
-		if u.Chunk == nil || u.Chunk.ContentType != "text" {
-			return kind, raw
-		}
-		return kind, delta{u.Chunk.MessageID, u.Chunk.Text}
+		return kind, raw
 	case acp.ToolCall, acp.ToolCallUpdate:
 		return harness.EventTool, raw
 	case acp.PlanUpdate:
@@ -175,7 +176,7 @@ func eventOf(u *acp.Update) (harness.EventKind, any) {
 	return harness.EventOther, raw
 }
 
-// clip keeps raw JSON whole or says how long it was.
+// clip keeps raw JSON whole but for its secrets, or says how long it was.
 func clip(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		return nil
@@ -183,7 +184,7 @@ func clip(raw json.RawMessage) any {
 	if len(raw) > maxEventData {
 		return map[string]any{"truncated": true, "bytes": len(raw)}
 	}
-	return raw
+	return json.RawMessage(redact.JSON(raw))
 }
 
 // request is a question of the agent. It is stored before anybody can see it.
@@ -216,8 +217,8 @@ func (l *live) request(r *acp.Request) {
 		_, _ = l.conn.Reply(r.Ref, acp.Refuse(acp.CodeNoMethod, "not supported"))
 		return
 	}
-	if !ours && l.login == nil {
-		// Nobody waits for an answer outside a turn: an agent must not hang on it.
+	if !ours && (l.login == nil || !l.login.state.InFlight()) {
+		// Nobody waits for an answer outside a turn and a login: an agent must not hang on it.
 		_, _ = l.conn.Reply(r.Ref, acp.Dismiss())
 		l.event(harness.EventOther, "", map[string]any{"method": r.Method, "dismissed": true}, false)
 		return
@@ -267,22 +268,13 @@ func problemOf(err error) *harness.Problem {
 	}
 	var rpc *acp.RPCError
 	if errors.As(err, &rpc) {
-		words := map[string]any{"code": rpc.Code, "message": redact.Line(rpc.Message, 2048)}
+		words := map[string]any{"code": rpc.Code, "message": redact.StrictLine(rpc.Message, 2048)}
 		if len(rpc.Data) > 0 && len(rpc.Data) <= maxEventData {
-			words["data"] = json.RawMessage(redactJSON(rpc.Data))
+			words["data"] = json.RawMessage(redact.JSON(rpc.Data))
 		}
 		p.Detail["acp"], p.Detail["retryable"] = words, rpc.Code == acp.CodeInternal
 	}
 	return p
-}
-
-// redactJSON masks secrets in JSON text. When that breaks it, nothing of it is kept.
-func redactJSON(raw json.RawMessage) []byte {
-	text := []byte(redact.String(string(raw)))
-	if !json.Valid(text) {
-		return []byte(`"[redacted]"`)
-	}
-	return text
 }
 
 var (

@@ -197,9 +197,13 @@ func (l *live) endQuestion(a *asked, state harness.QuestionState, routed harness
 	}
 }
 
-// dropQuestions ends what nobody can answer any more.
+// dropQuestions ends what nobody can answer any more. The agent is told that nobody decided:
+// it may have ended its turn over an open request, and may use the request's id again.
 func (l *live) dropQuestions(message string) {
 	for _, a := range l.openQuestions(message) {
+		if a.ref != 0 && l.conn != nil {
+			_, _ = l.conn.Reply(a.ref, acp.Dismiss()) // it may be answered, or the agent gone
+		}
 		l.endQuestion(a, harness.QuestionDropped, "", harness.EventWithdrawn)
 	}
 }

@@ -68,7 +68,7 @@ func (s *screen) text() string {
 	for _, typed := range s.typed {
 		text = strings.ReplaceAll(text, typed, "[entered]")
 	}
-	text = redact.String(text)
+	text = redact.Strict(text)
 	if over := len(text) - screenShown; over > 0 {
 		for over < len(text) && !utf8.RuneStart(text[over]) {
 			over++

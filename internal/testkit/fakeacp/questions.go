@@ -35,6 +35,20 @@ func (t *turn) permissions(n int, options []object) {
 	}
 }
 
+// permissionNamed asks under an id that is the same each time, and says the answer if it
+// waits for one.
+func (t *turn) permissionNamed(wait bool) {
+	answer := make(chan frame, 1)
+	t.mu.Lock()
+	t.waiting[`"p1"`] = answer
+	t.mu.Unlock()
+	t.send(object{"jsonrpc": "2.0", "id": "p1", "method": "session/request_permission", "params": object{"sessionId": t.s.id, "options": usualOptions,
+		"toolCall": object{"toolCallId": "named", "title": "a named one"}}})
+	if wait {
+		say(t, t.permissionAnswer(answer))
+	}
+}
+
 func (t *turn) await(reply <-chan frame) (frame, bool) {
 	select {
 	case f := <-reply:

@@ -20,6 +20,8 @@ type turn struct {
 	late   bool
 	twice  bool
 	said   strings.Builder
+	// asksLate: a permission is asked after the turn's end.
+	asksLate bool
 }
 
 func (a *agent) prompt(f frame) {
@@ -84,6 +86,10 @@ func (t *turn) run() {
 	}
 	if t.late && pause(t.agent.ctx, lateAfter) {
 		t.chunk(t.s, "agent", "late", "late text")
+	}
+	if t.asksLate && pause(t.agent.ctx, lateAfter) {
+		_, reply := t.ask("session/request_permission", object{"sessionId": t.s.id, "options": usualOptions, "toolCall": object{"toolCallId": "late", "title": "late"}})
+		t.await(reply)
 	}
 }
 
