@@ -193,6 +193,7 @@ func (l *launch) await(ctx context.Context) (Found, error) {
 		switch {
 		case err == nil:
 			return l.claim(ctx, pong)
+		case client.Slow(err): // it listens before its database is open
 		case fault.Is(err, client.IncompatibleServer):
 			l.stop()
 			return Found{}, err

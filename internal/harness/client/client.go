@@ -157,11 +157,18 @@ func detail(raw json.RawMessage) harness.Detail {
 // errUnsent marks requests that no server can have seen.
 var errUnsent = errors.New("nothing was sent")
 
+// errSlow marks requests that were given up.
+var errSlow = errors.New("no answer in time")
+
 // Unsent reports whether a failed call provably reached no server.
 func Unsent(err error) bool { return errors.Is(err, errUnsent) }
 
 // Absent reports whether a failed call shows that nothing listens at the address.
 func Absent(err error) bool { return Unsent(err) && errors.Is(err, syscall.ECONNREFUSED) }
+
+// Slow reports whether a call failed because no answer came in its time, and so says nothing
+// of who listens.
+func Slow(err error) bool { return errors.Is(err, errSlow) }
 
 func (c *Client) failed(ctx, within context.Context, op string, err error) error {
 	var dial *net.OpError
@@ -174,7 +181,7 @@ func (c *Client) failed(ctx, within context.Context, op string, err error) error
 	case ctx.Err() != nil:
 		return harness.Fail(errors.Join(context.Cause(ctx), cause), Cancelled, "%s was not waited for", op)
 	case within.Err() != nil:
-		return harness.Fail(cause, HTTPTimeout, "%s was not answered in time by %s", op, c.settings.Key()).
+		return harness.Fail(errors.Join(cause, errSlow), HTTPTimeout, "%s was not answered in time by %s", op, c.settings.Key()).
 			Advise("the server may still carry it out; look before you repeat it")
 	case unsent:
 		return harness.Fail(cause, ServerUnreachable, "nothing answers at %s", c.settings.Key())

@@ -55,6 +55,29 @@ func (g *gateway) find(ctx context.Context, again bool) (autostart.Found, error)
 	return found, nil
 }
 
+// features are what the server that was found has beyond the common operations. A server of
+// another maker names none.
+func (g *gateway) features() []string {
+	f := g.found.Load()
+	if f == nil {
+		return nil
+	}
+	var pong struct {
+		Features []string `json:"features"`
+	}
+	_ = json.Unmarshal(f.Data, &pong) // a server without the field has no features
+	return pong.Features
+}
+
+// unclear reports whether a call failed in a way that leaves open what the server did.
+func unclear(err error) bool {
+	switch fault.CodeOf(err) {
+	case client.HTTPTimeout, client.ServerUnreachable, client.InvalidReply:
+		return !client.Unsent(err)
+	}
+	return false
+}
+
 // call posts an operation. A request that provably reached nobody is posted once more, after
 // a new look for the server; nothing else is repeated.
 func (g *gateway) call(ctx context.Context, op string, params any, extra time.Duration) (json.RawMessage, error) {

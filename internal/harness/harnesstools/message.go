@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -137,14 +138,8 @@ func (s *service) newPoll() *poll {
 	p := &poll{s: s, next: s.pace.FirstPoll, answered: map[string]bool{}}
 	if f := s.gate.found.Load(); f != nil {
 		p.pid = f.PID
-		var pong struct {
-			Features []string `json:"features"`
-		}
-		_ = json.Unmarshal(f.Data, &pong) // a server without the field has no features
-		for _, name := range pong.Features {
-			p.long = p.long || name == "wait_ms"
-		}
 	}
+	p.long = slices.Contains(s.gate.features(), "wait_ms")
 	return p
 }
 

@@ -15,6 +15,7 @@ import (
 
 const (
 	maxLabel   = 80
+	maxKind    = 24   // of a label: what remains is the name's, which says more
 	maxShown   = 4000 // of what the agent wants to do
 	maxMessage = 16 << 10
 	maxChoices = 64
@@ -121,12 +122,39 @@ func (q question) text() string {
 	return strings.Join(parts, "\n\n")
 }
 
+const ellipsis = "..."
+
+// shorten cuts s to at most so many bytes, between runes, and marks the cut. Where not even
+// the mark has room nothing is left: a limit may come from what an agent wrote.
 func shorten(s string, most int) string {
-	if len(s) <= most {
+	switch {
+	case most > 0 && len(s) <= most:
 		return s
+	case most < len(ellipsis)+1:
+		return ""
 	}
-	return strings.ToValidUTF8(s[:most-3], "") + "..."
+	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
 }
+
+// label is the n-th option in one line, different from every other by its number. A line
+// break of the agent's could look like another choice.
+func (o option) label(n int) string {
+	number, kind := fmt.Sprintf("%d. ", n), ""
+	if k := oneLine(o.Kind); k != "" {
+		kind = " [" + shorten(k, maxKind) + "]"
+	}
+	return number + shorten(o.title(), maxLabel-len(number)-len(kind)) + kind
+}
+
+// title is what an option is called; its id when the agent gave it no name.
+func (o option) title() string {
+	if name := oneLine(o.Name); name != "" {
+		return name
+	}
+	return oneLine(o.ID)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // choices is the form of the options. What comes back is a token of ours, never the agent's
 // own id, which may be anything.
@@ -142,19 +170,9 @@ func (d *dialog) choices(titled bool) json.RawMessage {
 	var list []titledChoice
 	for i, o := range d.question.Options {
 		token := fmt.Sprintf("o%d", i+1)
-		name := strings.Join(strings.Fields(o.Name), " ")
-		if name == "" {
-			name = o.ID
-		}
-		label := name
+		label := shorten(o.title(), maxLabel)
 		if !titled {
-			label = fmt.Sprintf("%d. %s", i+1, name)
-			if o.Kind != "" {
-				label = fmt.Sprintf("%d. %s [%s]", i+1, shorten(name, maxLabel-len(o.Kind)-8), o.Kind)
-			}
-		}
-		label = shorten(label, maxLabel)
-		if !titled {
+			label = o.label(i + 1)
 			token = label
 		}
 		d.tokens = append(d.tokens, token)

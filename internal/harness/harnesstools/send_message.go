@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/harness"
 	"github.com/agent-knock-knock/akk/internal/harness/client"
 	"github.com/agent-knock-knock/akk/internal/toolkit"
@@ -58,9 +57,9 @@ func (m *message) await(ctx context.Context, call toolkit.Call, cancels bool, be
 // with the message's id can it be cancelled.
 func (m *message) submit(ctx context.Context, p params) error {
 	raw, err := m.s.gate.call(context.WithoutCancel(ctx), "send_message", p, 0)
-	switch code := fault.CodeOf(err); {
+	switch {
 	case err == nil:
-	case (code == client.HTTPTimeout || code == client.ServerUnreachable || code == client.InvalidReply) && !client.Unsent(err):
+	case unclear(err):
 		e := harness.Fail(err, client.SubmissionUnknown, "it is not known whether the message was accepted").
 			With(harness.Detail{"session_id": m.session, "next_action": "message_status"})
 		if p["idempotency_key"] != nil {
