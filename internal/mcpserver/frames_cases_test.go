@@ -87,7 +87,7 @@ func trial(t *testing.T, c *child, frame string, want []string, k int) {
 	}
 }
 
-func TestABadFrameDoesNotEndAFreshSession(t *testing.T) { // H1
+func TestH1ABadFrameDoesNotEndAFreshSession(t *testing.T) { // H1
 	for k, tc := range h1 {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +106,7 @@ func TestABadFrameDoesNotEndAFreshSession(t *testing.T) { // H1
 	}
 }
 
-func TestBadFramesTogetherDoNotEndOneSession(t *testing.T) { // H1, and memory of M21
+func TestH1BadFramesTogetherDoNotEndOneSession(t *testing.T) { // H1, and memory of M21
 	c := startChild(t, "", false)
 	c.raw(handshake)
 	c.untilID("0")
