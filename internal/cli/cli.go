@@ -91,7 +91,7 @@ func (d Deps) withDefaults() Deps {
 
 // Main runs one command line (without the program's name) and returns its exit code: 0,
 // or 1 after exactly one line on stderr, "agent-knock-knock: code: message (hint)"; 2 when
-// doctor could not make a check; 3 when another server has the state directory.
+// doctor could not make a check, or a command line of coordination is wrong; 3 when another server has the state directory.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, deps Deps) int {
 	root := New(deps)
 	if args == nil {
@@ -106,7 +106,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return 0
 	}
 	fmt.Fprintln(stderr, errorLine(err))
-	return exitStatus(err)
+	return commandStatus(args, err)
 }
 
 // errorLine is the one line of a failure. A coded error shows its public text; an error

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/version"
 )
 
 // CoordinationOptions is a checked command line of coordination mcp.
@@ -20,6 +23,7 @@ func newCoordination(deps Deps) *cobra.Command {
 		Short:   "Coordinate work among people and agents in a ledger",
 		Long:    "The coordination ledger holds projects, work, assignments, evidence and handoffs. It runs nothing.",
 		Example: "  agent-knock-knock coordination mcp --db ./ledger.db",
+		Version: version.Version,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    needCommand,
 	}
@@ -37,7 +41,8 @@ func newCoordinationMCP(deps Deps) *cobra.Command {
 			"may serve one file. Without --db the ledger is in memory and ends with the process.",
 		Example: "  agent-knock-knock coordination mcp --db ./ledger.db\n" +
 			"  agent-knock-knock coordination mcp --db ./ledger.db --lease-ttl 15m",
-		Args: argCount(),
+		Version: version.Version,
+		Args:    argCount(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := absolute(db.value)
 			if err != nil {
@@ -54,16 +59,27 @@ func newCoordinationMCP(deps Deps) *cobra.Command {
 	return cmd
 }
 
-// coordinationArgs lets -db stand for --db, as configurations of peers write it.
+// coordinationArgs lets -db and -version stand for --db and --version, as configurations of
+// peers write them.
 func coordinationArgs(args []string) []string {
 	if len(args) < 2 || args[0] != "coordination" {
 		return args
 	}
 	out := slices.Clone(args)
 	for i, a := range out {
-		if a == "-db" || strings.HasPrefix(a, "-db=") {
+		if a == "-db" || a == "-version" || strings.HasPrefix(a, "-db=") {
 			out[i] = "-" + a
 		}
 	}
 	return out
+}
+
+// commandStatus is the exit code of a command line that failed: a wrong one of the ledger's
+// server is 2, as it is of its peers, so that who starts it can tell it from a ledger that
+// cannot be opened.
+func commandStatus(args []string, err error) int {
+	if len(args) > 0 && args[0] == "coordination" && fault.CodeOf(err) == CodeUsage {
+		return 2
+	}
+	return exitStatus(err)
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/cli"
+	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/version"
 )
 
 func TestCoordinationMCPTakesAFileOrMemory(t *testing.T) {
@@ -28,6 +31,10 @@ func TestCoordinationMCPTakesAFileOrMemory(t *testing.T) {
 		{"coordination mcp -db=l.db --lease-ttl 90s", cli.CoordinationOptions{DB: full, LeaseTTL: 90 * time.Second}, ""},
 		{"coordination mcp", cli.CoordinationOptions{}, ""},
 		{"coordination mcp --lease-ttl 0s", cli.CoordinationOptions{}, "usage"},
+		{"coordination mcp --lease-ttl 0", cli.CoordinationOptions{}, "usage"},
+		{"coordination mcp --lease-ttl soon", cli.CoordinationOptions{}, "usage"},
+		{"coordination mcp --nope", cli.CoordinationOptions{}, "usage"},
+		{"coordination -nope", cli.CoordinationOptions{}, "usage"},
 		{"coordination mcp --db a --db b", cli.CoordinationOptions{}, "usage"},
 		{"coordination mcp odd", cli.CoordinationOptions{}, "usage"},
 		{"coordination", cli.CoordinationOptions{}, "usage"},
@@ -41,7 +48,7 @@ func TestCoordinationMCPTakesAFileOrMemory(t *testing.T) {
 				return err
 			}})
 		if c.fail != "" {
-			if exit != 1 || !strings.Contains(stderr.String(), c.fail) || stdout.Len() > 0 {
+			if exit != 2 || !strings.Contains(stderr.String(), c.fail) || stdout.Len() > 0 {
 				t.Errorf("%s: exit %d, %s", c.args, exit, stderr.String())
 			}
 			continue
@@ -49,5 +56,31 @@ func TestCoordinationMCPTakesAFileOrMemory(t *testing.T) {
 		if exit != 0 || got != c.want || stdout.String() != "in" {
 			t.Errorf("%s: exit %d, %+v, want %+v, %s", c.args, exit, got, c.want, stderr.String())
 		}
+	}
+}
+
+// §19: as peers do, -version prints the name and the version wherever it stands.
+func TestTheCoordinationServerTellsItsVersion(t *testing.T) {
+	for _, args := range []string{"coordination -version", "coordination --version", "coordination mcp -version", "coordination mcp --version", "coordination mcp -db l.db -version"} {
+		var stdout, stderr bytes.Buffer
+		exit := cli.Main(t.Context(), strings.Fields(args), strings.NewReader(""), &stdout, &stderr, cli.Deps{
+			Coordination: func(context.Context, cli.CoordinationOptions, io.Reader, io.Writer, io.Writer) error {
+				return errors.New("it was started")
+			}})
+		if want := cli.Name + " " + version.Version + "\n"; exit != 0 || stdout.String() != want || stderr.Len() > 0 {
+			t.Errorf("%s: exit %d, %q, %q", args, exit, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// A file that cannot be opened is no mistake of the command line.
+func TestALedgerThatCannotBeOpenedExitsOne(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	exit := cli.Main(t.Context(), []string{"coordination", "mcp"}, strings.NewReader(""), &stdout, &stderr, cli.Deps{
+		Coordination: func(context.Context, cli.CoordinationOptions, io.Reader, io.Writer, io.Writer) error {
+			return fault.New(fault.Unavailable, "test", "the file is damaged")
+		}})
+	if exit != 1 || !strings.Contains(stderr.String(), "the file is damaged") {
+		t.Errorf("exit %d, %s", exit, stderr.String())
 	}
 }

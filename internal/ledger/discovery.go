@@ -20,6 +20,7 @@ const MaxSkillFile = 64 << 10
 
 // ReadSkill reads the front matter of a SKILL.md. folder is the name of its directory.
 func ReadSkill(folder, text string) FoundSkill {
+	folder, text = unicodeOnly(folder), unicodeOnly(text)
 	s := FoundSkill{ID: NormalSkill(folder)}
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	body := lines
@@ -53,6 +54,9 @@ func clipTo(s string, most int) string {
 	}
 	return strings.ToValidUTF8(s[:most], "")
 }
+
+// unicodeOnly is text of the disk as it can be stored.
+func unicodeOnly(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // frontMatter reads the few keys that are known; it is no YAML reader.
 func (s *FoundSkill) frontMatter(lines []string) (name, title string) {
@@ -152,9 +156,10 @@ func MergeSkills(projectID string, before []Skill, seen []FoundSkill, now time.T
 	at := map[string]int{}
 	var out []Skill
 	for _, f := range seen {
+		f.Path = unicodeOnly(f.Path)
 		if i, again := at[f.ID]; again {
 			out[i].Status = SkillConflict
-			out[i].Warnings = List(append(out[i].Warnings, fmt.Sprintf("Found twice: %s is used, %s is not.", Clip(out[i].Path), Clip(f.Path))))
+			out[i].Warnings = List(append(out[i].Warnings, fmt.Sprintf("Found twice: %s is used, %s is not.", clipAt(out[i].Path, maxNamed), clipAt(f.Path, maxNamed))))
 			continue
 		}
 		s, ok := known[f.ID]

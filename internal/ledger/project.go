@@ -133,6 +133,9 @@ func CleanRoots(in []Root) ([]Root, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := CheckNewID("root", r.ID); err != nil {
+			return nil, err
+		}
 		if seen[r.ID] {
 			return nil, Exists("root", r.ID)
 		}
@@ -196,6 +199,8 @@ func CleanSources(in, before []Source, now time.Time) ([]Source, error) {
 		s.CreatedAt, s.UpdatedAt = now, now
 		if o, ok := old[s.ID]; ok {
 			s.CreatedAt = o.CreatedAt
+		} else if err := CheckNewID("context source", s.ID); err != nil {
+			return nil, err
 		}
 		out = append(out, s)
 	}

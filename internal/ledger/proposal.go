@@ -112,6 +112,20 @@ func (a Action) ProjectID() string {
 	return ""
 }
 
+// AboutProject is the project that an action on a project changes: that of its payload when
+// it has one. A target that names another one is refused: nobody can know which was meant.
+func (a Action) AboutProject() (string, error) {
+	target := Trim(a.Target.ProjectID)
+	if a.Kind != UpdateProject && a.Kind != SetDefaults {
+		return target, nil
+	}
+	id := Trim(a.Project.ID)
+	if target != "" && target != id {
+		return "", invalid("action %s names the project %q and the target %q", a.Kind, Clip(id), Clip(target))
+	}
+	return id, nil
+}
+
 // MaxActions bounds a proposal.
 const MaxActions = 200
 
@@ -155,7 +169,11 @@ func (a Action) check(live bool) error {
 	case CreateProject:
 		return need(a.Project != nil, "project")
 	case UpdateProject, SetDefaults:
-		return need(a.Project != nil && Trim(a.Project.ID) != "", "project with its id")
+		if err := need(a.Project != nil && Trim(a.Project.ID) != "", "project with its id"); err != nil || !live {
+			return err
+		}
+		_, err := a.AboutProject()
+		return err
 	case AttachRoot:
 		return need(a.Root != nil && Trim(a.Target.ProjectID) != "", "root and target.project_id")
 	case RemoveRoot:
@@ -215,6 +233,8 @@ const (
 	actionRejected     = "rejected"
 	actionNotAttempted = "reverted"
 )
+
+var proposalStatuses = []string{Proposed, NeedsConfirmation, Applied, Partial, ProposalRejected}
 
 // ProposalRecord is a proposal with what became of it.
 type ProposalRecord struct {

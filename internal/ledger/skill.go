@@ -86,14 +86,40 @@ func NormalSkills(ids []string) []string {
 	return out
 }
 
+// Unnamable stands for the skill ids that normalise to nothing. No worker can name such a
+// skill, and no skill has such an id.
+const Unnamable = "!"
+
+// AskedSkills is [NormalSkills] with [Unnamable] for those that are unusable: who asks for
+// one does not ask for nothing.
+func AskedSkills(ids []string) []string {
+	out := NormalSkills(ids)
+	if slices.ContainsFunc(ids, func(id string) bool { return Trim(id) != "" && NormalSkill(id) == "" }) {
+		return append([]string{Unnamable}, out...)
+	}
+	return out
+}
+
+// SkillID normalises the id of a skill and refuses an unusable one.
+func SkillID(given string) (string, error) {
+	if err := Required("id", given); err != nil {
+		return "", err
+	}
+	id := NormalSkill(given)
+	if id == "" {
+		return "", invalid("id %q holds nothing of a-z, 0-9 and _", Clip(given))
+	}
+	return id, nil
+}
+
+// maxNamed bounds what a warning of a skill names.
+const maxNamed = 4 << 10
+
 // CleanSkill makes a skill canonical.
 func CleanSkill(s Skill) (Skill, error) {
-	given := s.ID
-	if err := Required("id", given); err != nil {
+	var err error
+	if s.ID, err = SkillID(s.ID); err != nil {
 		return s, err
-	}
-	if s.ID = NormalSkill(given); s.ID == "" {
-		return s, invalid("id %q holds nothing of a-z, 0-9 and _", Clip(given))
 	}
 	s.Title, s.Description, s.RootID = or(Trim(s.Title), s.ID), Trim(s.Description), Trim(s.RootID)
 	if s.Path = Trim(s.Path); s.Path != "" {
@@ -112,7 +138,7 @@ func CleanSkill(s Skill) (Skill, error) {
 	slices.Sort(s.SuggestedTools)
 	if len(s.SuggestedTools) > MaxSuggestedTools {
 		s.Warnings = List(append(s.Warnings, fmt.Sprintf("suggested_tools is cut to %d, left out: %s", MaxSuggestedTools,
-			Clip(strings.Join(s.SuggestedTools[MaxSuggestedTools:], ", ")))))
+			clipAt(strings.Join(s.SuggestedTools[MaxSuggestedTools:], ", "), maxNamed))))
 		s.SuggestedTools = s.SuggestedTools[:MaxSuggestedTools]
 	}
 	for name, l := range map[string][]string{"suggested_tools": s.SuggestedTools, "source_refs": s.SourceRefs, "warnings": s.Warnings} {

@@ -42,8 +42,8 @@ type Receipt struct {
 }
 
 // Check refuses a snapshot that cannot be a ledger: an unknown version, a claim that
-// contradicts its status, a record without an id, or one whose parent is neither in the
-// snapshot nor known to exist already. Roles, roots and the assignments that collaboration
+// contradicts its status, an unknown state, a time that no ledger holds, a record without an
+// id, or one whose parent is neither in the snapshot nor known to exist already. Roles, roots and the assignments that collaboration
 // names may be gone, as they may be in a ledger.
 func (s Snapshot) Check(project, workItem func(projectID, id string) bool) error {
 	if s.Version != SnapshotVersion && s.Version != snapshotOld {
@@ -59,6 +59,12 @@ func (s Snapshot) Check(project, workItem func(projectID, id string) bool) error
 		if err := oneOf("execution_mode", a.ExecutionMode, ExecutionModes); err != nil {
 			return err
 		}
+	}
+	if err := s.checkStates(); err != nil {
+		return err
+	}
+	if err := s.checkTimes(); err != nil {
+		return err
 	}
 	projects, items := map[string]bool{}, map[[2]string]bool{}
 	for _, p := range s.Projects {

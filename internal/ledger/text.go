@@ -3,6 +3,7 @@ package ledger
 import (
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -35,8 +36,9 @@ func Exists(kind, id string) error {
 }
 
 // Clip bounds what a message repeats of a value.
-func Clip(s string) string {
-	const most = 80
+func Clip(s string) string { return clipAt(s, 80) }
+
+func clipAt(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -82,11 +84,23 @@ func short(name, value string) field { return field{name, value, MaxShort} }
 func body(name, value string) field  { return field{name, value, MaxBody} }
 func ref(name, value string) field   { return field{name, value, MaxID} }
 
-// check refuses text that is too long.
+// CheckNewID refuses an id that a caller chooses and that could not stand in one line of a list.
+// Records that have such an id already stay as they are.
+func CheckNewID(what, id string) error {
+	if strings.ContainsFunc(id, unicode.IsControl) {
+		return invalid("the id of a %s holds control characters", what)
+	}
+	return check(ref("the id of a "+what, id))
+}
+
+// check refuses text that is too long or no text.
 func check(fields ...field) error {
 	for _, f := range fields {
-		if len(f.value) > f.most {
+		switch {
+		case len(f.value) > f.most:
 			return invalid("%s is longer than %d bytes", f.name, f.most)
+		case !utf8.ValidString(f.value):
+			return invalid("%s is not Unicode text", f.name)
 		}
 	}
 	return nil

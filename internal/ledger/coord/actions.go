@@ -58,7 +58,10 @@ func runAction(tx *store.Tx, now time.Time, a ledger.Action) (out ledger.ActionR
 }
 
 func runProjectAction(tx *store.Tx, now time.Time, a ledger.Action) (out ledger.ActionResult, err error) {
-	id := ledger.Trim(a.ProjectID())
+	id, err := a.AboutProject()
+	if err != nil { // of a historical proposal, which nobody checked when it was recorded
+		return out, err
+	}
 	p, err := changeProject(tx, now, id, func(p *ledger.Project, now time.Time) (err error) {
 		switch a.Kind {
 		case ledger.AttachRoot:

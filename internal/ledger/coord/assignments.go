@@ -130,21 +130,24 @@ func (s *Service) UpdateQueuedAssignment(ctx context.Context, projectID, id stri
 		return a, err
 	}
 	err = s.change(ctx, func(tx *store.Tx, now time.Time) error {
+		before, there, err := ledgersql.Assignment(tx, projectID, id)
+		if err != nil {
+			return err
+		}
 		r := u.Replacement
 		to := ledger.Assignment{ProjectID: projectID, WorkItemID: r.WorkItemID, RoleID: r.RoleID, RootID: r.RootID}
-		if r.RootID == u.Expected.RootID { // what it has may be gone: that must not block an edit
+		if there && r.RootID == before.RootID { // what it has may be gone: that must not block an edit
 			to.RootID = ""
 		}
-		if r.RoleID == u.Expected.RoleID {
+		if there && r.RoleID == before.RoleID {
 			to.RoleID = ""
 		}
 		w, err := assignmentRefs(tx, to)
 		if err != nil {
 			return err
 		}
-		before, err := assignment(tx, projectID, id)
-		if err != nil {
-			return err
+		if !there { // the references come first
+			return ledger.Missing("assignment", id)
 		}
 		if a, err = before.Edit(u, now); err != nil {
 			return err

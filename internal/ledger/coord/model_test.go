@@ -133,7 +133,17 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"hand": func(*rapid.T) {
 			review, item := w.pickKey("review", w.reviews)
-			h, err := s.CreateHandoff(ctx, ledger.Handoff{ProjectID: p, WorkItemID: item, Title: "H", Body: "b", ToRoleID: w.pick("role", w.roles), LinkedArtifactIDs: []string{review}})
+			to := ledger.Handoff{ProjectID: p, WorkItemID: item, Title: "H", Body: "b", ToRoleID: w.pick("role", w.roles), LinkedArtifactIDs: []string{review}}
+			switch rapid.IntRange(0, 5).Draw(w.t, "where") { // the follow-up may be anywhere
+			case 0:
+				to.WorkItemID = w.pick("on", w.items)
+			case 1:
+				to.TargetWorkItemID = w.pick("towards", w.items)
+			case 2:
+				to.TargetAssignmentID = w.pick("for", append([]string{""}, w.asgns...))
+			}
+			item = to.WorkItemID
+			h, err := s.CreateHandoff(ctx, to)
 			if w.expect(err) {
 				w.hands[h.ID] = item
 			}
@@ -192,12 +202,13 @@ func (w *world) check(t *rapid.T) {
 		if r.AssignmentCount != c.all || r.CompletedAssignments != c.completed || r.ReviewFollowUpCount != c.followUps || item.Open() && (len(r.Blockers) == 0) != c.ready() {
 			t.Fatalf("readiness %+v, counted %+v", r, c)
 		}
+		want.ActiveAssignments += c.active
+		want.BlockedAssignments += c.blocked
 		if !item.Open() {
+			want.BlockedAssignments -= c.settled
 			continue
 		}
 		want.OpenWorkItems++
-		want.ActiveAssignments += c.active
-		want.BlockedAssignments += c.blocked
 		want.MissingEvidence += c.missing
 		want.ReviewFollowUps += c.followUps
 		want.OpenHandoffs += c.handoffs
@@ -217,7 +228,7 @@ func (w *world) check(t *rapid.T) {
 	}
 }
 
-type count struct{ all, completed, active, blocked, missing, followUps, handoffs int }
+type count struct{ all, completed, active, blocked, settled, missing, followUps, handoffs int }
 
 func (c count) ready() bool {
 	return c.active+c.blocked+c.missing+c.followUps+c.handoffs == 0
@@ -244,6 +255,9 @@ func recount(s ledger.Snapshot, item ledger.WorkItem, done map[string]bool) (c c
 			}
 		case ledger.Claimed, ledger.Running, ledger.AwaitingReview:
 			c.active++
+		case ledger.Queued, ledger.Failed:
+			c.blocked++
+			c.settled++ // by the end of the item
 		default:
 			c.blocked++
 		}

@@ -156,6 +156,9 @@ func attachRoot(p *ledger.Project, r ledger.Root) (ledger.Root, error) {
 	if err != nil {
 		return r, err
 	}
+	if err := ledger.CheckNewID("root", r.ID); err != nil {
+		return r, err
+	}
 	if p.HasRoot(r.ID) {
 		return r, ledger.Exists("root", r.ID)
 	}
@@ -224,6 +227,9 @@ func (s *Service) CreateContextSource(ctx context.Context, projectID string, in 
 			src.Kind = "doc"
 		}
 		if src, err = source(src); err != nil {
+			return err
+		}
+		if err := ledger.CheckNewID("context source", src.ID); err != nil {
 			return err
 		}
 		for _, o := range p.ContextSources {

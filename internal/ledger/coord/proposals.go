@@ -77,13 +77,14 @@ func (s *Service) ApplyProposal(ctx context.Context, id string, confirm bool) (o
 		return nil, err
 	}
 	var failed *failedAction
+	repeated := false
 	err = s.change(ctx, func(tx *store.Tx, now time.Time) error {
 		r, err := proposal(tx, id)
 		if err != nil {
 			return err
 		}
 		if r.Status == ledger.Applied {
-			out = r.LatestResult
+			out, repeated = r.LatestResult, true
 			return ledger.AlreadyApplied(r.AppliedAt)
 		}
 		if !confirm {
@@ -102,8 +103,12 @@ func (s *Service) ApplyProposal(ctx context.Context, id string, confirm bool) (o
 	})
 	switch {
 	case failed != nil:
-		out, err = failed.explain()
+		if out, err = failed.explain(); out == nil {
+			return nil, err
+		}
 		return out, s.noteFailure(ctx, id, *out, err)
+	case err != nil && !repeated: // what was told did not happen: it was not committed
+		return nil, err
 	case err == nil && !confirm:
 		return out, ledger.NotConfirmed()
 	}
@@ -116,11 +121,13 @@ type failedAction struct {
 	err      error
 }
 
+// explain returns the result of an attempt that was refused, or none when the Store or the
+// caller's time failed and not the action.
 func (f failedAction) explain() (*ledger.ApplyResult, error) {
 	switch fault.CodeOf(f.err) {
 	case fault.NotFound, fault.Invalid, fault.AlreadyExists, fault.Conflict:
 	default:
-		return nil, f.err // the Store failed, not the action
+		return nil, f.err
 	}
 	_, msg, _ := fault.Public(f.err)
 	r := ledger.RolledBack(f.proposal, f.at, msg)

@@ -185,6 +185,9 @@ func free(kind ledger.Kind, what string, id *string, taken func(id string) (bool
 		*id = ledger.NewID(kind)
 		return nil
 	}
+	if err := ledger.CheckNewID(what, *id); err != nil {
+		return err
+	}
 	there, err := taken(*id)
 	if err == nil && there {
 		err = ledger.Exists(what, *id)

@@ -38,11 +38,14 @@ func (s *Service) CreateSkill(ctx context.Context, k ledger.Skill) (ledger.Skill
 
 // UpdateSkill edits skill metadata.
 func (s *Service) UpdateSkill(ctx context.Context, projectID, id string, p ledger.SkillPatch) (k ledger.Skill, err error) {
-	if err := requireIDs("project_id", &projectID, "id", &id); err != nil {
+	if err := requireIDs("project_id", &projectID); err != nil {
+		return k, err
+	}
+	if id, err = ledger.SkillID(id); err != nil {
 		return k, err
 	}
 	err = s.change(ctx, func(tx *store.Tx, now time.Time) error {
-		if k, err = ofProject(tx, projectID, "skill", ledger.NormalSkill(id), ledgersql.Skill); err != nil {
+		if k, err = ofProject(tx, projectID, "skill", id, ledgersql.Skill); err != nil {
 			return err
 		}
 		updated := k.UpdatedAt

@@ -26,6 +26,7 @@ func (s *Service) dump(tx *store.Tx) (ledger.Snapshot, error) {
 // only added; nothing is deleted. Proposals are recorded, never applied. Claimed work of a
 // version 1 snapshot stays its host's, without a lease.
 func (s *Service) ImportSnapshot(ctx context.Context, in ledger.Snapshot) (out ledger.Snapshot, err error) {
+	in = in.Clean()
 	err = s.change(ctx, func(tx *store.Tx, _ time.Time) error {
 		var failed error
 		known := func(ok bool, err error) bool {

@@ -43,7 +43,7 @@ func activity(tx *store.Tx, id string, now time.Time) (a overview.Activity, err 
 	if err != nil {
 		return a, err
 	}
-	expired, _, err := ledgersql.CountExpired(tx, id, now)
+	expired, err := ledgersql.CountExpired(tx, id, now)
 	if err != nil {
 		return a, err
 	}
@@ -52,18 +52,17 @@ func activity(tx *store.Tx, id string, now time.Time) (a overview.Activity, err 
 		return a, err
 	}
 	var lists [3][]ledger.Assignment
-	for i, statuses := range [][]string{{ledger.Claimed, ledger.Running, ledger.AwaitingReview},
+	for i, statuses := range [][]string{{ledger.Running, ledger.AwaitingReview},
 		{ledger.Queued, ledger.AwaitingApproval, ledger.Failed, ledger.Cancelled}, {ledger.Completed}} {
 		if lists[i], err = ledgersql.ByStatus(tx, id, statuses, false, bucketMost); err != nil {
 			return a, err
 		}
 	}
-	late, err := ledgersql.Expired(tx, id, now, false, bucketMost)
+	held, late, err := claims(tx, id, now, bucketMost)
 	if err != nil {
 		return a, err
 	}
-	lists[0] = slices.DeleteFunc(lists[0], func(x ledger.Assignment) bool { return x.Expired(now) })
-	lists[1] = append(lists[1], late...)
+	lists[0], lists[1] = append(lists[0], held...), append(lists[1], late...)
 	names, err := namer(tx, id, append([][]ledger.Assignment{recent}, lists[:]...)...)
 	if err != nil {
 		return a, err
@@ -91,6 +90,15 @@ func activity(tx *store.Tx, id string, now time.Time) (a overview.Activity, err 
 		Other: []overview.ActivityItem{}, Recent: a.Items[:min(len(a.Items), bucketMost)]}
 	a.Omitted = a.Counts.Assignments - len(a.Items)
 	return a, nil
+}
+
+// claims lists claimed work, what is held and what has run out.
+func claims(tx *store.Tx, id string, now time.Time, most int) (held, late []ledger.Assignment, err error) {
+	if held, err = ledgersql.Held(tx, id, now, most); err != nil {
+		return nil, nil, err
+	}
+	late, err = ledgersql.Expired(tx, id, now, most)
+	return held, late, err
 }
 
 type names struct{ items, roles map[string]string }
@@ -121,7 +129,7 @@ func brief(tx *store.Tx, id string, now time.Time, most int) (b overview.Brief, 
 	if err != nil {
 		return b, 0, err
 	}
-	_, expired, err := ledgersql.CountExpired(tx, id, now)
+	expired, err := ledgersql.CountExpired(tx, id, now)
 	if err != nil {
 		return b, 0, err
 	}
@@ -129,16 +137,10 @@ func brief(tx *store.Tx, id string, now time.Time, most int) (b overview.Brief, 
 	if err != nil {
 		return b, 0, err
 	}
-	// The most recent of each kind are enough: the list is cut to most in the end.
-	live, err := ledgersql.ByStatus(tx, id, []string{ledger.Queued, ledger.AwaitingApproval, ledger.Failed, ledger.Cancelled, ledger.Claimed, ledger.Running, ledger.AwaitingReview}, true, most)
+	live, err := briefAssignments(tx, id, now, most)
 	if err != nil {
 		return b, 0, err
 	}
-	late, err := ledgersql.Expired(tx, id, now, true, most)
-	if err != nil {
-		return b, 0, err
-	}
-	live = append(slices.DeleteFunc(live, func(a ledger.Assignment) bool { return a.Expired(now) }), late...)
 	unproved, err := ledgersql.UnprovedAssignments(tx, id, most)
 	if err != nil {
 		return b, 0, err
@@ -160,6 +162,21 @@ func brief(tx *store.Tx, id string, now time.Time, most int) (b overview.Brief, 
 		return b, 0, err
 	}
 	return overview.MakeBrief(id, overview.CountBrief(t, expired, waiting[ledger.Pending]), t.Idle, items, most, now), t.Idle, nil
+}
+
+// briefAssignments lists the assignments that a brief tells of. The most recent of each kind
+// are enough: the brief is cut to most in the end.
+func briefAssignments(tx *store.Tx, id string, now time.Time, most int) ([]ledger.Assignment, error) {
+	told, err := ledgersql.ByStatus(tx, id, overview.ToldAlways, false, most)
+	if err != nil {
+		return nil, err
+	}
+	open, err := ledgersql.ByStatus(tx, id, overview.ToldOfOpen, true, most)
+	if err != nil {
+		return nil, err
+	}
+	held, late, err := claims(tx, id, now, most)
+	return slices.Concat(told, open, held, late), err
 }
 
 func collabItems(tx *store.Tx, id string, most int, items []overview.BriefItem) ([]overview.BriefItem, error) {
@@ -273,7 +290,7 @@ func skillFacts(tx *store.Tx, id string, f *overview.SetupFacts) error {
 		return err
 	}
 	for _, r := range roles {
-		asked = append(asked, ledger.NormalSkills(r.DefaultSkillIDs)...)
+		asked = append(asked, ledger.AskedSkills(r.DefaultSkillIDs)...)
 	}
 	f.Roles, f.Skills = len(roles), len(skills)
 	usable := map[string]bool{}

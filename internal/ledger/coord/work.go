@@ -211,7 +211,7 @@ func changeWorkItem(tx *store.Tx, now time.Time, projectID, id string, edit func
 }
 
 // DeleteWorkItem removes a work item with its assignments, artifacts, evidence, reviews,
-// and the handoffs on it and towards it.
+// and the handoffs on it and towards it or an assignment of it.
 func (s *Service) DeleteWorkItem(ctx context.Context, projectID, id string) error {
 	if err := requireIDs("project_id", &projectID, "id", &id); err != nil {
 		return err

@@ -11,7 +11,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -180,7 +182,12 @@ func (s *Server) serve(ctx context.Context, m message) ([]byte, bool) {
 	return encode(reply{Version: "2.0", ID: m.ID, Result: result}), true
 }
 
-func (s *Server) dispatch(ctx context.Context, m message) (any, *rpcError) {
+func (s *Server) dispatch(ctx context.Context, m message) (result any, refused *rpcError) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, refused = nil, panicked(p, *m.Method)
+		}
+	}()
 	switch *m.Method {
 	case "initialize":
 		return s.initialize(m.Params)
@@ -268,8 +275,27 @@ func (s *Server) call(ctx context.Context, raw json.RawMessage) (any, *rpcError)
 	if err != nil {
 		return nil, notOpened(err)
 	}
-	out := tools.Call(ctx, p.Name, p.Arguments)
+	out := callTool(ctx, tools, p.Name, p.Arguments)
 	return callResult{[]content{{"text", out.Text}}, out.Value, out.IsError}, nil
+}
+
+// callTool calls a tool; one that panics costs its own call, not the session.
+func callTool(ctx context.Context, tools *ledgertools.Tools, name string, args json.RawMessage) (out ledgertools.Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			refused := panicked(p, name)
+			out = ledgertools.Failed(fault.New(fault.Internal, "ledgerserver.call", "%s", refused.Message), nil)
+		}
+	}()
+	return tools.Call(ctx, name, args)
+}
+
+// panicked logs a defect where the operator looks for it and returns what the client is
+// told of it. The Store has rolled the call back. The log is slog's default, which writes to
+// stderr: an embedding host may have it write elsewhere.
+func panicked(p any, what string) *rpcError {
+	slog.Error("the ledger panicked", "call", what, "panic", p, "stack", string(debug.Stack()))
+	return &rpcError{codeInternal, what + " failed unexpectedly; see the server's log on stderr"}
 }
 
 func (s *Server) listResources(ctx context.Context, raw json.RawMessage) (any, *rpcError) {

@@ -123,7 +123,7 @@ func DeleteAssignment(tx *store.Tx, project, id string) (bool, error) {
 
 // demand finds or makes the number of what a asks of a worker.
 func demand(tx *store.Tx, a ledger.Assignment) (n int64, err error) {
-	kind, skills := strings.ToLower(a.DesiredAgent.Kind), strings.Join(ledger.NormalSkills(a.DesiredAgent.SkillIDs), " ")
+	kind, skills := strings.ToLower(a.DesiredAgent.Kind), strings.Join(ledger.AskedSkills(a.DesiredAgent.SkillIDs), " ")
 	err = tx.QueryRow("SELECT number FROM ledger_demand WHERE project_id = ? AND mode = ? AND agent_kind = ? AND skills = ?",
 		a.ProjectID, a.ExecutionMode, kind, skills).Scan(&n)
 	if !store.NotFound(err) {
@@ -170,20 +170,31 @@ func ByStatus(tx *store.Tx, project string, statuses []string, openOnly bool, li
 	return out, nil
 }
 
-// Expired lists claims that have run out, the oldest first.
-func Expired(tx *store.Tx, project string, now time.Time, openOnly bool, limit int) ([]ledger.Assignment, error) {
-	tail := "WHERE project_id = ? AND status = 'claimed' AND claim_id <> '' AND claim_expires_at <= ?"
-	if openOnly {
-		tail += " AND is_open = 1"
-	}
-	return records(assignments.List(tx, tail+" ORDER BY claim_expires_at LIMIT ?", project, table.NanosOf(now), limit))
+// Expired lists claims that have run out, Held claimed work whose claim has not: each for
+// itself, because many of the one kind must not push the other out of a bounded list.
+func Expired(tx *store.Tx, project string, now time.Time, limit int) ([]ledger.Assignment, error) {
+	return records(assignments.List(tx, `INDEXED BY ledger_assignment_expiry WHERE project_id = ? AND status = 'claimed' AND claim_id <> '' AND claim_expires_at <= ?
+		ORDER BY updated_at DESC, id LIMIT ?`, project, table.NanosOf(now), limit))
 }
 
-// CountExpired counts claims that have run out, of all items and of open ones.
-func CountExpired(tx *store.Tx, project string, now time.Time) (all, open int, err error) {
-	err = tx.QueryRow("SELECT count(*), coalesce(sum(is_open), 0) FROM ledger_assignment WHERE project_id = ? AND status = 'claimed' AND claim_id <> '' AND claim_expires_at <= ?",
-		project, table.NanosOf(now)).Scan(&all, &open)
-	return all, open, err
+// Held: see Expired. Work without a claim is its host's and never runs out.
+func Held(tx *store.Tx, project string, now time.Time, limit int) ([]ledger.Assignment, error) {
+	var out []ledger.Assignment
+	for _, open := range []int{1, 0} {
+		got, err := records(assignments.List(tx, `INDEXED BY ledger_assignment_status WHERE project_id = ? AND status = 'claimed' AND is_open = ?
+			AND (claim_id = '' OR claim_expires_at > ?) ORDER BY updated_at DESC, id LIMIT ?`, project, open, table.NanosOf(now), limit))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got...)
+	}
+	return out, nil
+}
+
+// CountExpired counts claims that have run out.
+func CountExpired(tx *store.Tx, project string, now time.Time) (n int, err error) {
+	return n, tx.QueryRow("SELECT count(*) FROM ledger_assignment WHERE project_id = ? AND status = 'claimed' AND claim_id <> '' AND claim_expires_at <= ?",
+		project, table.NanosOf(now)).Scan(&n)
 }
 
 // UnprovedAssignments lists completed assignments of open items that lack evidence.

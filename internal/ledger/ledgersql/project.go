@@ -191,7 +191,7 @@ func Skills(tx *store.Tx, project string, page Page) ([]ledger.Skill, error) {
 // PutSkill inserts or replaces a skill.
 func PutSkill(tx *store.Tx, s ledger.Skill) error { return skills.Put(tx, s) }
 
-// AskedSkills lists the normalised skill ids that assignments ask for.
+// AskedSkills lists what [ledger.AskedSkills] makes of the assignments' skills.
 func AskedSkills(tx *store.Tx, project string) ([]string, error) {
 	rows, err := tx.Query("SELECT skills FROM ledger_demand WHERE project_id = ? AND uses > 0 AND skills <> ''", project)
 	if err != nil {

@@ -101,12 +101,7 @@ func Restore(tx *store.Tx, s ledger.Snapshot) error {
 			return each(s.MemoryEntries, func(v ledger.MemoryEntry) error { return PutMemory(tx, v) })
 		},
 		func() error {
-			return each(s.MemoryCandidates, func(v ledger.MemoryCandidate) error {
-				if v.Status == "proposed" { // as older releases of peers wrote it
-					v.Status = ledger.Pending
-				}
-				return PutCandidate(tx, v)
-			})
+			return each(s.MemoryCandidates, func(v ledger.MemoryCandidate) error { return PutCandidate(tx, v) })
 		},
 		func() error {
 			return each(s.AssistantProposals, func(v ledger.ProposalRecord) error { return PutProposal(tx, v) })

@@ -45,10 +45,34 @@ func PutWorkItem(tx *store.Tx, w ledger.WorkItem) error {
 	return items.Put(tx, itemRow{w, w.Open(), w.Rank()})
 }
 
+// handoffsOfItem are the ids of the handoffs that go with a work item: those on it, those
+// towards it, and those towards an assignment of it. ?1 is the project, ?2 the item. Each
+// part has an index of its own.
+const handoffsOfItem = `(SELECT id FROM ledger_handoff WHERE project_id = ?1 AND work_item_id = ?2
+	UNION ALL SELECT id FROM ledger_handoff WHERE project_id = ?1 AND target_work_item_id = ?2 AND target_work_item_id <> ''
+	UNION ALL SELECT h.id FROM ledger_assignment a CROSS JOIN ledger_handoff h ON h.project_id = ?1 AND h.target_assignment_id = a.id AND h.target_assignment_id <> ''
+		WHERE a.project_id = ?1 AND a.work_item_id = ?2)`
+
 // DeleteWorkItem removes a work item with everything under it and the handoffs that lead
-// to it.
+// to it, and finds out anew which reviews of other items these resolved.
 func DeleteWorkItem(tx *store.Tx, project, id string) (bool, error) {
-	if _, err := tx.Exec("DELETE FROM ledger_handoff WHERE project_id = ? AND target_work_item_id = ?", project, id); err != nil {
+	rows, err := tx.Query("SELECT DISTINCT artifact_id FROM ledger_handoff_link INDEXED BY ledger_handoff_link_handoff WHERE project_id = ?1 AND handoff_id IN "+handoffsOfItem, project, id)
+	if err != nil {
+		return false, err
+	}
+	reviews, err := table.Collect(rows, func(s *string) []any { return []any{s} })
+	if err != nil {
+		return false, err
+	}
+	there, err := deleteItem(tx, project, id)
+	if err != nil || !there {
+		return false, err
+	}
+	return true, RefreshFollowUps(tx, project, reviews)
+}
+
+func deleteItem(tx *store.Tx, project, id string) (bool, error) {
+	if _, err := tx.Exec("DELETE FROM ledger_handoff WHERE project_id = ?1 AND id IN "+handoffsOfItem, project, id); err != nil {
 		return false, err
 	}
 	if _, err := tx.Exec("DELETE FROM ledger_item_tally WHERE project_id = ? AND work_item_id = ?", project, id); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ledger"
@@ -11,19 +12,16 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
 )
 
-// assignmentLine holds the facts that clients without structured content rely on.
+// assignmentLine holds the facts that clients without structured content rely on. The claim
+// comes first, and no value can look like a second fact: see word.
 func assignmentLine(a ledger.Assignment) string {
 	var b strings.Builder
-	b.WriteString(a.ID + " " + a.Status + " work=" + a.WorkItemID + " role=" + a.RoleID + " mode=" + a.ExecutionMode)
+	b.WriteString(word(a.ID) + " " + a.Status)
 	add := func(name, value string) {
 		if value != "" {
-			b.WriteString(" " + name + "=" + oneLine(value))
+			b.WriteString(" " + name + "=" + word(value))
 		}
 	}
-	add("root", a.RootID)
-	add("desired", a.DesiredAgent.Kind)
-	add("skills", strings.Join(a.DesiredAgent.SkillIDs, ","))
-	add("claimed_by", a.ClaimedBy)
 	if c := a.Claim; c != nil {
 		if c.ExpiresAt.IsZero() {
 			add("claim_fence", c.ID)
@@ -32,7 +30,28 @@ func assignmentLine(a ledger.Assignment) string {
 			add("claim_expires_at", c.ExpiresAt.Format(time.RFC3339Nano))
 		}
 	}
+	add("work", a.WorkItemID)
+	add("role", a.RoleID)
+	add("mode", a.ExecutionMode)
+	add("root", a.RootID)
+	add("desired", a.DesiredAgent.Kind)
+	add("skills", strings.Join(a.DesiredAgent.SkillIDs, ","))
+	add("claimed_by", a.ClaimedBy)
 	return b.String()
+}
+
+// word is a value of a line of facts. What is more than a word, or holds the sign between a
+// name and its value, stands as a JSON string with that sign escaped.
+func word(s string) string {
+	s = oneLine(s)
+	if !strings.ContainsFunc(s, func(c rune) bool { return c == '=' || c == '"' || unicode.IsSpace(c) || !unicode.IsPrint(c) }) {
+		return s
+	}
+	b, err := Marshal(s)
+	if err != nil {
+		return "" // a string can always be encoded
+	}
+	return strings.ReplaceAll(string(b), "=", `\u003d`)
 }
 
 func assigned(verb string) func(ledger.Assignment) string {

@@ -2,6 +2,7 @@ package ledgertools
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
@@ -59,14 +60,18 @@ func text(s *string) string {
 }
 
 func addProjects() {
-	optional("projects.list", func(ctx context.Context, s *coord.Service, in paging) (Outcome, error) {
+	// The tool has no arguments in the contract. Those of a page are ours: what does not fit
+	// them is ignored like everything else.
+	handlers["projects.list"] = func(ctx context.Context, s *coord.Service, args json.RawMessage) (Outcome, error) {
+		var in paging
+		_ = json.Unmarshal(args, &in)
 		span, err := in.span()
 		if err != nil {
-			return Outcome{}, err
+			span = coord.Span{Limit: defaultPage}
 		}
 		p, err := s.ListProjects(ctx, span)
 		return lines(p, err, "No projects.", projectLine)
-	})
+	}
 	tool("projects.get", func(ctx context.Context, s *coord.Service, in struct{ ID string }) (Outcome, error) {
 		p, err := s.GetProject(ctx, in.ID)
 		return record(p, err, projectLine)

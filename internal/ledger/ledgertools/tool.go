@@ -161,6 +161,9 @@ func decode(args json.RawMessage, into any) error {
 	if len(trimmed) == 0 || trimmed[0] != '{' {
 		return fault.New(fault.Invalid, "ledger", "arguments must be a JSON object")
 	}
+	if !isUnicode(trimmed) {
+		return fault.New(fault.Invalid, "ledger", "arguments hold text that is not Unicode")
+	}
 	err := json.Unmarshal(trimmed, into)
 	if err == nil {
 		return nil

@@ -153,7 +153,7 @@ func JudgeHealth(f SetupFacts, b Brief, idle int, now time.Time) Health {
 	var extra int
 	var items []BriefItem
 	if s.ShowOnboarding {
-		items = append(items, BriefItem{ID: id + ":setup", Kind: "project_setup", Severity: "action", Status: "todo", Title: "Set the project up", Detail: "It has no roles, context or work yet.",
+		items = append(items, BriefItem{ID: id + ":project_setup", Kind: "project_setup", Severity: "action", Status: "todo", Title: "Set the project up", Detail: "It has no roles, context or work yet.",
 			ActionKind: ActionSetUp, ActionLabel: "Set the project up"})
 		extra++
 	}
@@ -170,12 +170,12 @@ func JudgeHealth(f SetupFacts, b Brief, idle int, now time.Time) Health {
 		items = append(items, i)
 	}
 	if f.SkillIssues > 0 {
-		items = append(items, BriefItem{ID: id + ":skills", Kind: "skill", Severity: "action", Status: "needs_review", Title: "Review the skills",
+		items = append(items, BriefItem{ID: id + ":skill", Kind: "skill", Severity: "action", Status: "needs_review", Title: "Review the skills",
 			Detail: "Roles or assignments name skills that are unknown, disabled or not available.", ActionKind: ActionSkills, ActionLabel: "Update the skills"})
 		extra++
 	}
-	if !s.ShowOnboarding && f.EnabledMemory == 0 && f.EnabledSources == 0 {
-		items = append(items, BriefItem{ID: id + ":context", Kind: "project_setup", Severity: "action", Status: "todo", Title: "Add context", Detail: "There is no enabled memory and no enabled source.",
+	if !s.ShowOnboarding && f.EnabledMemory == 0 && f.EnabledSources == 0 { // so that its id comes once
+		items = append(items, BriefItem{ID: id + ":project_setup", Kind: "project_setup", Severity: "action", Status: "todo", Title: "Add context", Detail: "There is no enabled memory and no enabled source.",
 			ActionKind: ActionContext, ActionLabel: "Add context"})
 		extra++
 	}

@@ -157,11 +157,19 @@ type Brief struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// CountBrief counts what a brief tells of; assignments of closed items need nobody.
+// The statuses of assignments that a brief tells of beside claims. The end of a work item
+// settles what was only queued and what failed; whatever else there is in it is told until
+// it ends, because somebody may hold it or wait for it.
+var (
+	ToldAlways = []string{ledger.AwaitingApproval, ledger.Cancelled, ledger.Running, ledger.AwaitingReview}
+	ToldOfOpen = []string{ledger.Queued, ledger.Failed}
+)
+
+// CountBrief counts what a brief tells of; expired is how many claims have run out.
 func CountBrief(t ProjectTally, expired, pending int) BriefCounts {
 	return BriefCounts{WorkItems: t.Items, OpenWorkItems: t.OpenItems, Assignments: sum(t.All, ledger.Statuses...),
-		ActiveAssignments:  t.Open[ledger.Claimed] - expired + t.Open[ledger.Running] + t.Open[ledger.AwaitingReview],
-		BlockedAssignments: t.Open[ledger.Queued] + t.Open[ledger.AwaitingApproval] + t.Open[ledger.Failed] + t.Open[ledger.Cancelled] + expired,
+		ActiveAssignments:  t.All[ledger.Claimed] - expired + t.All[ledger.Running] + t.All[ledger.AwaitingReview],
+		BlockedAssignments: sum(t.Open, ToldOfOpen...) + t.All[ledger.AwaitingApproval] + t.All[ledger.Cancelled] + expired,
 		ReviewFollowUps:    t.FollowUps, MissingEvidence: t.Missing, OpenHandoffs: t.Handoffs, CloseoutReady: t.Ready, PendingMemoryCandidates: pending}
 }
 
@@ -190,8 +198,7 @@ const (
 	ActionFirstWork = "create_work_item"
 )
 
-// AssignmentItem is the brief's word on an assignment of an open item; completed ones
-// have none.
+// AssignmentItem is the brief's word on an assignment; completed ones have none.
 func AssignmentItem(a ledger.Assignment, title string, now time.Time) (BriefItem, bool) {
 	i := BriefItem{Kind: "assignment", Severity: "blocked", rank: 10, Status: a.Status, WorkItemID: a.WorkItemID, AssignmentID: a.ID, UpdatedAt: a.UpdatedAt,
 		Title: cmp.Or(title, a.WorkItemID)}

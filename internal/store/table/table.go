@@ -10,6 +10,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -180,10 +181,19 @@ func (m Moment) Scan(v any) error {
 // Value implements driver.Valuer.
 func (m Moment) Value() (driver.Value, error) { return m.to(*m.t), nil }
 
-// NanosOf is a time as a column of nanoseconds holds it.
+// The first and the last time of a column of nanoseconds.
+var firstNano, lastNano = time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
+
+// NanosOf is a time as a column of nanoseconds holds it: one that it cannot hold is the
+// nearest that it can.
 func NanosOf(t time.Time) int64 {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Before(firstNano):
+		return math.MinInt64
+	case t.After(lastNano):
+		return math.MaxInt64
 	}
 	return t.UnixNano()
 }

@@ -1,6 +1,7 @@
 package table_test
 
 import (
+	"math"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -78,4 +79,21 @@ func TestARecordIsWhatWasStored(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// A column of nanoseconds holds three centuries around today: what lies outside is its end,
+// never a time of another century.
+func TestATimeThatNoColumnHoldsIsTheNearestOne(t *testing.T) {
+	first, last := time.Unix(0, math.MinInt64).UTC(), time.Unix(0, math.MaxInt64).UTC()
+	for _, c := range []struct{ in, want time.Time }{
+		{time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), first}, {time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC), first}, {first, first},
+		{first.Add(time.Nanosecond), first.Add(time.Nanosecond)}, {last.Add(-time.Nanosecond), last.Add(-time.Nanosecond)}, {last, last},
+		{last.Add(time.Nanosecond), last}, {time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), last}, {time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), last},
+		{time.Time{}, time.Time{}}, {time.Unix(1_700_000_000, 5).UTC(), time.Unix(1_700_000_000, 5).UTC()},
+	} {
+		var got time.Time
+		if err := table.Nanos(&got).Scan(table.NanosOf(c.in)); err != nil || !got.Equal(c.want) {
+			t.Errorf("%v became %v, want %v, %v", c.in, got, c.want, err)
+		}
+	}
 }
