@@ -37,6 +37,9 @@ type Spec struct {
 	// Env beats what the child inherits; only a short list of our own variables is
 	// inherited, see [Environment].
 	Env map[string]string
+	// EachError gets each line of the error output that is whole, with what a person needs of
+	// it: only the values of secret variables are masked. It must not wait for anything.
+	EachError func(line string)
 }
 
 // Exit is how a program ended.
@@ -112,7 +115,7 @@ func (l *Local) Start(ctx context.Context, s Spec) (*Process, error) {
 		pipes.closeOurs()
 		return nil, failed(s.Argv[0], err)
 	}
-	return watch(ctx, child, pipes, l.opts, started, env, mark), nil
+	return watch(ctx, child, pipes, l.opts, started, env, mark, s.EachError), nil
 }
 
 func (s Spec) check() error {

@@ -30,11 +30,12 @@ type Process struct {
 
 // watch waits for the end of the child. The wait outlives the start's ctx on purpose: it
 // ends with the child, which Close ends.
-func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, started time.Time, env []string, mark string) *Process {
+func watch(ctx context.Context, child *proc.Contained, p *pipes, o Options, started time.Time, env []string, mark string, each func(string)) *Process {
 	run := &Process{
 		PID: child.PID, StartedAt: started, child: child, pipes: p, opts: o,
 		stderr: newTail(o.StderrLines, env), exited: make(chan struct{}),
 	}
+	run.stderr.each = each
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)

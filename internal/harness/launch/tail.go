@@ -20,6 +20,7 @@ type tail struct {
 	current []byte
 	long    bool
 	secrets *strings.Replacer // masks the values that the program was given as secret
+	each    func(line string) // gets each line that is not cut; nil for nobody
 }
 
 func newTail(max int, env []string) *tail { return &tail{max: max, secrets: secretsOf(env)} }
@@ -58,6 +59,9 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) flush() {
+	if t.each != nil && !t.long { // half a line may hold half an address
+		t.each(t.secrets.Replace(string(t.current)))
+	}
 	t.kept = append(t.kept, t.text())
 	if over := len(t.kept) - t.max; over > 0 {
 		t.kept = append(t.kept[:0], t.kept[over:]...)

@@ -55,7 +55,7 @@ func (l *Local) StartTerminal(ctx context.Context, s Spec) (*Process, error) {
 		p.closeOurs()
 		return nil, failed(s.Argv[0], err)
 	}
-	return watch(ctx, child, p, l.opts, started, env, mark), nil
+	return watch(ctx, child, p, l.opts, started, env, mark, nil), nil
 }
 
 // terminalEnv says what kind of terminal it is, unless the caller does.

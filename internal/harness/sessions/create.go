@@ -235,6 +235,7 @@ func (l *live) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	spec.EachError = l.errorLines()
 	process, err := l.svc.launch.Start(ctx, spec)
 	if err != nil {
 		return launchFault(err)

@@ -48,7 +48,7 @@ func (l *live) Handle(e acp.Event) {
 		l.settled(e)
 	case *acp.Notification:
 		l.unsupported("notification "+e.Method, map[string]any{"method": e.Method, "params": clip(e.Params)})
-		l.loginSees(string(e.Params))
+		l.loginNotified(e.Params)
 	case *acp.Odd:
 		l.unsupported(string(e.Kind), map[string]any{"kind": e.Kind, "method": e.Method})
 	case *acp.Stray:

@@ -13,7 +13,6 @@ import (
 	"github.com/agent-knock-knock/akk/internal/harness/config"
 	"github.com/agent-knock-knock/akk/internal/harness/harnesssql"
 	"github.com/agent-knock-knock/akk/internal/harness/quirks"
-	"github.com/agent-knock-knock/akk/internal/redact"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
 
@@ -28,34 +27,11 @@ type login struct {
 	state   harness.AuthState
 	methods []harness.Method
 	problem *harness.Problem
-	account map[string]any
 	cancel  context.CancelFunc
 	target  string
-	seen    []string // pages that were shown already
+	pages   pages
 	// terminal is the agent's login program, nil without one.
 	terminal *terminal
-}
-
-// authView is what a status shows of a login.
-type authView struct {
-	State   harness.AuthState
-	Methods []harness.Method
-	Account map[string]any
-	Problem *harness.Problem
-	Output  string
-}
-
-// AuthStatus is a login as a caller sees it.
-type AuthStatus struct {
-	SessionID     string             `json:"session_id"`
-	State         harness.AuthState  `json:"state"`
-	Authenticated *bool              `json:"authenticated"`
-	Methods       []harness.Method   `json:"methods"`
-	Questions     []harness.Question `json:"questions"`
-	Account       map[string]any     `json:"account,omitempty"`
-	Error         *harness.Problem   `json:"error,omitempty"`
-	Output        string             `json:"output,omitempty"` // the newest of what a login program wrote, masked
-	Seq           int64              `json:"seq"`
 }
 
 // logins are the targets that a login is in flight for.
@@ -105,17 +81,6 @@ func (n *login) to(l *live, e harness.AuthEvent) bool {
 	return true
 }
 
-func (l *live) authView() authView {
-	if l.login == nil {
-		return authView{State: harness.AuthNone, Methods: l.methods()}
-	}
-	v := authView{State: l.login.state, Methods: l.login.methods, Account: l.login.account, Problem: l.login.problem}
-	if t := l.login.terminal; t != nil {
-		v.Output = t.output
-	}
-	return v
-}
-
 // methods are the agent's ways to log in, and which of them we can drive.
 func (l *live) methods() []harness.Method {
 	out := []harness.Method{}
@@ -157,7 +122,7 @@ func (s *Service) Authenticate(ctx context.Context, session, method string) (Aut
 	l.usedAt = l.now()
 	if l.login != nil && l.login.state.InFlight() || l.rec.State == harness.StateReady {
 		l.mu.Unlock()
-		return s.AuthStatus(ctx, session)
+		return s.knownAuth(ctx, session)
 	}
 	if l.rec.State != harness.StateAuthRequired || l.ending {
 		l.mu.Unlock()
@@ -195,7 +160,7 @@ func (s *Service) Authenticate(ctx context.Context, session, method string) (Aut
 	if err != nil {
 		return AuthStatus{}, err
 	}
-	return s.AuthStatus(ctx, session)
+	return s.knownAuth(ctx, session)
 }
 
 func (s *Service) liveSession(ctx context.Context, session string) (*live, error) {
@@ -210,81 +175,6 @@ func (s *Service) liveSession(ctx context.Context, session string) (*live, error
 		err = harness.MayStart(rec, harness.SlotIdle)
 	}
 	return nil, err
-}
-
-// AuthStatus shows a login, or, when there was none, what the session's state proves.
-func (s *Service) AuthStatus(ctx context.Context, session string) (AuthStatus, error) {
-	if err := harness.CheckSessionID(session); err != nil {
-		return AuthStatus{}, err
-	}
-	var v shown
-	if l := s.find(session); l != nil {
-		v, _, _, _ = l.view()
-	} else {
-		rec, err := s.stored(ctx, session)
-		if err != nil {
-			return AuthStatus{}, err
-		}
-		v = shown{rec: rec, seq: rec.Seq, auth: authView{State: harness.AuthNone}}
-		if p := rec.Problem; p != nil && p.Code == harness.AuthTimedOut { // which closed it
-			v.auth.State, v.auth.Problem = harness.AuthStateTimedOut, p
-		}
-	}
-	st := AuthStatus{SessionID: session, State: v.auth.State, Methods: v.auth.Methods, Questions: []harness.Question{}, Account: v.auth.Account, Error: v.auth.Problem,
-		Output: v.auth.Output, Seq: v.seq}
-	if st.Methods == nil {
-		st.Methods = []harness.Method{}
-	}
-	for _, q := range v.questions {
-		if q.MessageID == "" {
-			st.Questions = append(st.Questions, q)
-		}
-	}
-	switch v.rec.State {
-	case harness.StateReady:
-		yes := true
-		st.Authenticated = &yes
-		if st.State == harness.AuthNone || st.State.Terminal() {
-			st.State = harness.AuthReady
-		}
-	case harness.StateAuthRequired:
-		no := false
-		st.Authenticated = &no
-	}
-	if v.auth.Problem != nil && st.State == harness.AuthLimited {
-		return st, harness.Refuse(v.auth.Problem.Code, "%s", v.auth.Problem.Message).With(v.auth.Problem.Detail)
-	}
-	return st, nil
-}
-
-// AwaitAuth is AuthStatus that waits for news first.
-func (s *Service) AwaitAuth(ctx context.Context, session string, w Wait) (AuthStatus, error) {
-	timer, stop := s.after(w.For)
-	defer stop()
-	var first *int64
-	for {
-		var changed <-chan struct{}
-		if l := s.find(session); l != nil {
-			_, changed, _, _ = l.view()
-		}
-		st, err := s.AuthStatus(ctx, session)
-		if err != nil || changed == nil || !st.State.InFlight() || w.For <= 0 {
-			return st, err
-		}
-		if w.AfterSeq != nil && st.Seq > *w.AfterSeq || w.AfterSeq == nil && (len(st.Questions) > 0 || first != nil && st.Seq != *first) {
-			return st, nil
-		}
-		if first == nil {
-			first = &st.Seq
-		}
-		select {
-		case <-changed:
-		case <-timer:
-			return s.AuthStatus(ctx, session)
-		case <-ctx.Done():
-			return st, nil
-		}
-	}
 }
 
 // pick chooses a method: it is tried at once, or a key is asked for first.
@@ -371,9 +261,13 @@ func (l *live) concludeLogin(n *login, err error) {
 		return
 	}
 	l.dropQuestions("")
-	if err == nil {
+	if refused, opened := proved(err); opened {
+		if refused != nil {
+			n.problem = problemOf(refused)
+			l.keepOwn(n.problem)
+		}
 		n.to(l, harness.AuthProved)
-		l.moved(harness.SessionOpened, nil)
+		l.moved(harness.SessionOpened, n.problem)
 	} else {
 		p := problemOf(err)
 		switch {
@@ -390,6 +284,12 @@ func (l *live) concludeLogin(n *login, err error) {
 	}
 	n.cancel()
 	_ = l.flush() // retried by the loop
+}
+
+// opened reads the form of a page.
+func opened(r harness.Route) bool {
+	var in struct{ Opened bool }
+	return json.Unmarshal(r.Content, &in) == nil && in.Opened
 }
 
 // boundLogin closes the session when the login takes too long.
@@ -439,6 +339,9 @@ func (l *live) answerLogin(a *asked, r harness.Route) error {
 			return err
 		}
 	}
+	if a.Kind == harness.AskAuthCode && !opened(r) {
+		r.As = harness.RoutedDecline
+	}
 	l.endQuestion(a, harness.QuestionAnswered, r.As, harness.EventAnswered)
 	var err error
 	switch {
@@ -468,22 +371,4 @@ func (l *live) answerLogin(a *asked, r harness.Route) error {
 	}
 	_ = l.flush() // retried by the loop
 	return err
-}
-
-// loginSees looks for a page that the agent wants a person to open, in what it prints or
-// notifies while a login runs.
-func (l *live) loginSees(text string) {
-	n := l.login
-	if n == nil || n.state != harness.AuthRunning && n.state != harness.AuthWaiting {
-		return
-	}
-	page := pageIn(text)
-	if page == "" || slices.Contains(n.seen, page) {
-		return
-	}
-	n.seen = append(n.seen, page)
-	l.newQuestion(harness.Question{Kind: harness.AskURL, Style: harness.StyleAuth, Title: "Open this page to log in", Message: redact.Line(escapeForm().ReplaceAllString(text, ""), 1000),
-		URL: page, Schema: harness.OpenedSchema}, 0)
-	n.to(l, harness.AuthAsked)
-	_ = l.flush() // retried by the loop
 }

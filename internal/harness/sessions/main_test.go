@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArg {
 		os.Exit(fakeacp.Main(os.Args[2:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	}
+	if len(os.Args) > 2 && os.Args[1] == frontArg {
+		os.Exit(playFront(os.Args[2], os.Args[3:]))
+	}
 	os.Exit(m.Run())
 }
 

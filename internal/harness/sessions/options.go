@@ -14,6 +14,22 @@ import (
 // offers a model of this name.
 const keepModel = "default"
 
+// The names of the options for people and in what is said of an error.
+const (
+	optionModel    = "model"
+	optionMode     = "permission_mode"
+	optionThinking = "thinking_level"
+)
+
+// about says which option an error is about.
+func about(option string, err error) error {
+	var known *harness.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	return known.With(harness.Detail{"option": option})
+}
+
 // Change is what set_session_options asks for; an empty field stays as it is.
 type Change struct {
 	ModelID        string
@@ -61,6 +77,15 @@ func (s *Service) SetOptions(ctx context.Context, session string, want Change) (
 	l.mu.Lock()
 	l.switching, l.usedAt = false, l.now()
 	l.facts.session, l.facts.visible = true, true
+	switch {
+	case err == nil:
+		l.mended(want)
+	case fault.Is(err, harness.AuthRequired):
+		if !l.ending {
+			l.moved(harness.SessionLoggedOut, nil)
+		}
+		err = l.needLogin()
+	}
 	flushErr := l.flush()
 	l.mu.Unlock()
 	if err == nil {
@@ -93,7 +118,7 @@ func (l *live) apply(ctx context.Context, want Change, atStart bool) (applied []
 	if want.PermissionMode != "" {
 		a, err := l.applyMode(ctx, want.PermissionMode, atStart)
 		if err != nil {
-			return applied, err
+			return applied, about(optionMode, err)
 		}
 		applied = append(applied, a...)
 	}
@@ -106,7 +131,7 @@ func (l *live) apply(ctx context.Context, want Change, atStart bool) (applied []
 		default:
 			a, err := l.choose(ctx, s, want.ModelID)
 			if err != nil {
-				return applied, err
+				return applied, about(optionModel, err)
 			}
 			applied = append(applied, a...)
 		}
@@ -118,7 +143,7 @@ func (l *live) apply(ctx context.Context, want Change, atStart bool) (applied []
 	if want.ThinkingLevel != "" {
 		a, err := l.choose(ctx, l.thinkingSetting(), want.ThinkingLevel)
 		if err != nil {
-			return applied, err
+			return applied, about(optionThinking, err)
 		}
 		applied = append(applied, a...)
 		l.mu.Lock()
@@ -256,7 +281,7 @@ func (l *live) legacy(set func(ctx context.Context, session, value string) error
 func (l *live) modelSetting() setting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := setting{name: "model", code: harness.InvalidModel, via: "set_model"}
+	s := setting{name: optionModel, code: harness.InvalidModel, via: "set_model"}
 	if m := l.open.Models; m != nil {
 		s.current, s.offered, s.legacy = m.Current, choiceIDs(m.Available), l.legacy(l.conn.SetModel, &m.Current)
 	}
@@ -267,7 +292,7 @@ func (l *live) modelSetting() setting {
 func (l *live) modeSetting() setting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := setting{name: "permission_mode", code: harness.InvalidMode, via: "set_mode"}
+	s := setting{name: optionMode, code: harness.InvalidMode, via: "set_mode"}
 	if m := l.open.Modes; m != nil {
 		s.current, s.offered, s.legacy = m.Current, choiceIDs(m.Available), l.legacy(l.conn.SetMode, &m.Current)
 	}
@@ -278,7 +303,7 @@ func (l *live) modeSetting() setting {
 func (l *live) thinkingSetting() setting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := setting{name: "thinking_level", code: harness.InvalidThinking}
+	s := setting{name: optionThinking, code: harness.InvalidThinking}
 	s.from(l.option("thought_level"))
 	return s
 }
