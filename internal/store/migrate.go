@@ -146,8 +146,8 @@ func (db *DB) loadMeta(ctx context.Context, pool *sql.DB) error {
 	var secret string
 	row := pool.QueryRowContext(ctx, "SELECT format, writer_protocol, secret, (SELECT user_version FROM pragma_user_version) FROM meta")
 	if err := row.Scan(&format, &protocol, &secret, &schema); err != nil {
-		if err = mapError(err, op); fault.Is(err, CodeUnwritable) || fault.Is(err, CodeBusy) || ctx.Err() != nil {
-			return err // it says nothing of what the file holds
+		if err = mapError(err, op); fault.Is(err, CodeUnwritable) || fault.Is(err, CodeBusy) || Damaged(err) || ctx.Err() != nil {
+			return err // it says nothing of whose file it is
 		}
 		return fault.Wrap(err, CodeStorage, op, "%s is not a Store of this product", db.place()).
 			WithHint("pass another --store-dir")

@@ -49,13 +49,9 @@ func OpenFile(ctx context.Context, path string, o Options) (*DB, error) {
 	db := newDB(filepath.Dir(path), path, o)
 	db.own = true
 	if o.ReadOnly {
-		return db, db.openReader(ctx)
+		return db.opened(db.openReader(ctx))
 	}
-	if err := db.openWriter(ctx, o, path+".lock"); err != nil {
-		db.Close()
-		return nil, err
-	}
-	return db, nil
+	return db.opened(db.openWriter(ctx, o, path+".lock"))
 }
 
 // sqliteMagic is how every SQLite database that is not empty begins (the file format's 1.3).

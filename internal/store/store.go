@@ -38,7 +38,7 @@ const (
 	CodeUnsafe fault.Code = "store_unsafe"
 	// CodeBusy: another process kept the Store locked for longer than LockWait.
 	CodeBusy fault.Code = "store_busy"
-	// CodeStorage: the disk failed or is full.
+	// CodeStorage: the disk failed or is full, or the file is damaged, see Damaged.
 	CodeStorage fault.Code = "storage"
 )
 
@@ -99,14 +99,19 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	}
 	db := newDB(dir, filepath.Join(dir, FileName), o)
 	if o.ReadOnly {
-		return db, db.openReader(ctx)
+		return db.opened(db.openReader(ctx))
 	}
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	if err := db.openWriter(ctx, o, filepath.Join(dir, LockName)); err != nil {
+	return db.opened(db.openWriter(ctx, o, filepath.Join(dir, LockName)))
+}
+
+// opened is the end of an opening: one that failed keeps no connection.
+func (db *DB) opened(err error) (*DB, error) {
+	if err != nil {
 		db.Close()
-		return nil, err
+		return nil, db.named(err)
 	}
 	return db, nil
 }
@@ -343,11 +348,18 @@ func (db *DB) CheckWritable() error {
 	if db.write == nil {
 		return fault.New(CodeUnwritable, op, "this command only reads the Store").WithHint("tasks are sent through a Bridge")
 	}
-	if newer := db.newer.Load(); newer != 0 {
-		return fault.New(CodeIncompatible, op, "the Store was written by a newer release (%d, this one writes %d)", newer, version.WriterProtocol).
-			WithHint("install that release or use another --store-dir; reading still works")
+	return db.CheckRelease()
+}
+
+// CheckRelease returns an error when the file is of a newer release, which forbids this one
+// to write: a Store that is open for reading is asked too.
+func (db *DB) CheckRelease() error {
+	newer := db.newer.Load()
+	if newer == 0 {
+		return nil
 	}
-	return nil
+	return fault.New(CodeIncompatible, "store.update", "the Store was written by a newer release (%d, this one writes %d)", newer, version.WriterProtocol).
+		WithHint("install that release or use another --store-dir; reading still works")
 }
 
 func (db *DB) now() time.Time { return db.clock.Now().UTC().Truncate(time.Millisecond) }

@@ -83,8 +83,32 @@ func mapError(err error, op string) error {
 		return fault.Wrap(err, CodeStorage, op, "the disk of the Store is full").WithHint("free space; nothing of this call was stored")
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		return fault.Wrap(err, CodeUnwritable, op, "the Store cannot be written").WithHint("check the disk and its permissions, or pass another --store-dir")
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fault.Wrap(err, CodeStorage, op, "the Store file is damaged").WithHint("%s", damagedHint)
+	case sqlite3.SQLITE_IOERR:
 		return fault.Wrap(err, CodeStorage, op, "the Store file cannot be read or written").WithHint("check the disk; run doctor")
 	}
 	return err
+}
+
+// damagedHint is what to do about a damaged file.
+const damagedHint = "end what uses the file, then put a copy of it back, or move it away with its -wal and begin a new one"
+
+// Damaged reports whether err says that the bytes of a file are not those of a database any
+// more. Its code is CodeStorage, as that of a disk that fails.
+func Damaged(err error) bool {
+	var se *sqlite.Error
+	if !errors.As(err, &se) {
+		return false
+	}
+	code := se.Code() & 0xff
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+// named gives what opening the file found damaged the name of the file.
+func (db *DB) named(err error) error {
+	if !Damaged(err) {
+		return err
+	}
+	return fault.Wrap(err, CodeStorage, "store.open", "%s is damaged, or was never a database", db.file).WithHint("%s", damagedHint)
 }
