@@ -71,7 +71,7 @@ func runningBridges(ctx context.Context) ([]doctor.BridgeState, error) {
 // is one transaction with a compare, as the Bridge's own are.
 var outboxCommands = cli.OutboxFuncs{
 	List: func(ctx context.Context, dir string, statuses []outbox.Status, limit int) (out []outbox.Delivery, err error) {
-		err = withStore(ctx, dir, true, func(tx *store.Tx) error {
+		err = withStore(ctx, dir, true, func(_ *store.DB, tx *store.Tx) error {
 			rows, err := outboxsql.List(tx, statuses, limit)
 			for _, r := range rows {
 				out = append(out, r.Delivery)
@@ -81,34 +81,38 @@ var outboxCommands = cli.OutboxFuncs{
 		return out, err
 	},
 	Get: func(ctx context.Context, dir string, id ids.DeliveryID) (outbox.Delivery, error) {
-		return oneDelivery(ctx, dir, true, func(tx *store.Tx) (outboxsql.Row, error) { return outboxsql.Get(tx, id) })
+		return oneDelivery(ctx, dir, true, func(_ *store.DB, tx *store.Tx) (outboxsql.Row, error) { return outboxsql.Get(tx, id) })
 	},
 	Redrive: func(ctx context.Context, dir string, id ids.DeliveryID, checked bool) (outbox.Delivery, error) {
-		return oneDelivery(ctx, dir, false, func(tx *store.Tx) (outboxsql.Row, error) { return outboxsql.Redrive(tx, id, checked) })
+		return oneDelivery(ctx, dir, false, func(db *store.DB, tx *store.Tx) (outboxsql.Row, error) {
+			return outboxsql.Redrive(tx, id, checked, db.Alive)
+		})
 	},
 	Discard: func(ctx context.Context, dir string, id ids.DeliveryID) (outbox.Delivery, error) {
-		return oneDelivery(ctx, dir, false, func(tx *store.Tx) (outboxsql.Row, error) { return outboxsql.Discard(tx, id) })
+		return oneDelivery(ctx, dir, false, func(db *store.DB, tx *store.Tx) (outboxsql.Row, error) {
+			return outboxsql.Discard(tx, id, db.Alive)
+		})
 	},
 }
 
-func oneDelivery(ctx context.Context, dir string, read bool, f func(*store.Tx) (outboxsql.Row, error)) (outbox.Delivery, error) {
+func oneDelivery(ctx context.Context, dir string, read bool, f func(*store.DB, *store.Tx) (outboxsql.Row, error)) (outbox.Delivery, error) {
 	var row outboxsql.Row
-	err := withStore(ctx, dir, read, func(tx *store.Tx) (err error) {
-		row, err = f(tx)
+	err := withStore(ctx, dir, read, func(db *store.DB, tx *store.Tx) (err error) {
+		row, err = f(db, tx)
 		return err
 	})
 	return row.Delivery, err
 }
 
 // withStore runs f on an existing Store. It makes none.
-func withStore(ctx context.Context, dir string, read bool, f func(*store.Tx) error) error {
+func withStore(ctx context.Context, dir string, read bool, f func(*store.DB, *store.Tx) error) error {
 	probe, err := store.Open(ctx, dir, store.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer probe.Close()
 	if read {
-		return probe.View(ctx, f)
+		return probe.View(ctx, func(tx *store.Tx) error { return f(probe, tx) })
 	}
 	db, err := store.Open(ctx, dir, store.Options{})
 	if err != nil {
@@ -118,5 +122,5 @@ func withStore(ctx context.Context, dir string, read bool, f func(*store.Tx) err
 	if err := db.CheckWritable(); err != nil {
 		return err
 	}
-	return db.Update(ctx, f)
+	return db.Update(ctx, func(tx *store.Tx) error { return f(db, tx) })
 }

@@ -49,7 +49,7 @@ type deliveryView struct {
 func view(d outbox.Delivery, whole bool) deliveryView {
 	v := deliveryView{DeliveryID: d.DeliveryID, Status: d.Status, Attempts: d.Attempts, SourceKind: d.Source.Kind, SourceID: d.Source.ID, MessageID: d.Event.ID,
 		Kind: d.Event.Kind, ProfileID: d.Route.ProfileID, Revision: d.Route.ProfileRevision, IdempotencyKey: d.IdempotencyKey, LastError: d.LastError,
-		CreatedAt: d.CreatedAt, NextAttemptAt: d.NextAttemptAt, AcceptedAt: d.AcceptedAt, SettledAt: d.SettledAt, Next: nextStep(d)}
+		CreatedAt: d.CreatedAt, NextAttemptAt: d.NextAttemptAt, AcceptedAt: d.AcceptedAt, SettledAt: d.SettledAt, Next: nextStep(d, time.Now())}
 	if whole {
 		v.Body = redact.String(strings.ToValidUTF8(string(d.Event.Body), "\uFFFD"))
 	}
@@ -57,10 +57,15 @@ func view(d outbox.Delivery, whole bool) deliveryView {
 }
 
 // nextStep is what an operator can do with a delivery.
-func nextStep(d outbox.Delivery) string {
+func nextStep(d outbox.Delivery, now time.Time) string {
 	switch d.Status {
-	case outbox.Pending, outbox.Delivering:
-		return "wait; a Bridge of this Profile delivers it"
+	case outbox.Delivering:
+		if d.LeaseExpiresAt.After(now) {
+			return "wait for its outcome"
+		}
+		return "wait; a Bridge of this Profile and session decides it; when none will come: look in the Host for the message id; if it is not there: redrive --i-have-checked, else discard"
+	case outbox.Pending:
+		return "wait; a Bridge of this Profile and session delivers it; when none will come: discard"
 	case outbox.Unproved:
 		return "look in the Host for the message id; if it is not there: redrive --i-have-checked, else discard"
 	case outbox.Failed, outbox.Exhausted:

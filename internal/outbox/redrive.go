@@ -16,6 +16,21 @@ const CodeNotChecked fault.Code = "not_checked"
 // look at.
 func (s Status) Dead() bool { return s == Failed || s == Unproved || s == Exhausted }
 
+// Orphaned decides the attempt of an owner that is gone, as the Bridge that takes over from it
+// would: it may have been heard if its program was started, and else it never happened.
+// Without it a delivery whose session never comes back could not be decided by anybody.
+func Orphaned(d Delivery, now time.Time) Delivery {
+	if d.Status != Delivering {
+		return d
+	}
+	if d.Outcome == nil && d.TransportStartedAt.IsZero() {
+		d, _ = Postpone(d, d.AttemptID, CodeLost, now)
+		return d
+	}
+	d, _ = Settle(d, d.AttemptID, Lost(now), now)
+	return d
+}
+
 // Redrive gives a dead delivery one more attempt, under the same ids. What the Host may
 // have heard is only sent again when a person says that it was looked up there. The
 // attempt counts as the last automatic one: if it fails too, the delivery is dead again.
@@ -23,7 +38,8 @@ func Redrive(d Delivery, checked bool, now time.Time) (Delivery, error) {
 	const op = "outbox.redrive"
 	switch {
 	case d.Status.Open():
-		return d, fault.New(fault.Conflict, op, "delivery %s is on its way (%s)", d.DeliveryID, d.Status).WithHint("wait for its outcome")
+		return d, fault.New(fault.Conflict, op, "delivery %s is on its way (%s)", d.DeliveryID, d.Status).
+			WithHint("wait for its outcome; a Bridge of its Profile and session brings it, or discard it")
 	case !d.Status.Dead():
 		return d, fault.New(fault.Conflict, op, "delivery %s is %s; there is nothing to send again", d.DeliveryID, d.Status)
 	case d.Status == Unproved && !checked:

@@ -4,10 +4,49 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 )
+
+// prepareStoreDir is prepareDir for the directory of a Store: one that holds files and none
+// of ours is somebody else's, and stays as it is.
+func prepareStoreDir(dir string) error {
+	const op = "store.open"
+	foreign, err := isForeign(dir)
+	if err != nil {
+		return fault.Wrap(err, CodeUnwritable, op, "cannot look into the Store directory %s: %v", dir, rootCause(err)).WithHint("pass another --store-dir")
+	}
+	if foreign {
+		return fault.New(CodeUnsafe, op, "the directory %s holds files and no Store", dir).WithHint("name a new or an empty directory with --store-dir")
+	}
+	return prepareDir(dir)
+}
+
+// isForeign reports that dir is a directory that is not empty and holds nothing of a Store.
+func isForeign(dir string) (bool, error) {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !ownedByUs(info) {
+		return false, nil // prepareDir makes it, or says what it is
+	}
+	if _, err := os.Lstat(filepath.Join(dir, LockName)); err == nil {
+		return false, nil // the first thing that a Store has: other starts look no further
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	for _, name := range names {
+		// Whoever removed a Store by hand may have left its log, or only the Bridges' locks.
+		if name == LockName || name == presenceDir || strings.HasPrefix(name, FileName) {
+			return false, nil
+		}
+	}
+	return len(names) > 0, err
+}
 
 // prepareDir makes dir and repairs its mode. A symlink is refused: whoever can place one
 // would choose where our records go.
@@ -46,18 +85,28 @@ func createPrivate(path string) error {
 	return fault.Wrap(err, CodeUnwritable, "store.open", "cannot create %s: %v", path, rootCause(err)).WithHint("pass a writable --store-dir")
 }
 
-func checkPrivate(path string) error {
+// checkOurs refuses a file that is not a regular one of this user. It changes nothing.
+func checkOurs(path string) (fs.FileInfo, error) {
 	const op = "store.open"
 	info, err := os.Lstat(path)
 	if err != nil {
-		return fault.Wrap(err, CodeUnwritable, op, "cannot look at %s", path)
+		return nil, fault.Wrap(err, CodeUnwritable, op, "cannot look at %s", path)
 	}
 	if !info.Mode().IsRegular() || !ownedByUs(info) {
-		return fault.New(CodeUnsafe, op, "%s is not a regular file of this user", path).WithHint("remove it or pass another --store-dir")
+		return nil, fault.New(CodeUnsafe, op, "%s is not a regular file of this user", path).WithHint("remove it or pass another --store-dir")
+	}
+	return info, nil
+}
+
+// makePrivate is checkOurs for who may write: a mode that lets others in is repaired.
+func makePrivate(path string) error {
+	info, err := checkOurs(path)
+	if err != nil {
+		return err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(path, 0o600); err != nil {
-			return fault.Wrap(err, CodeUnsafe, op, "%s is open to others", path).WithHint("chmod 600 it")
+			return fault.Wrap(err, CodeUnsafe, "store.open", "%s is open to others", path).WithHint("chmod 600 it")
 		}
 	}
 	return nil

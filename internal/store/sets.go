@@ -73,7 +73,7 @@ func CheckFile(path string) error {
 		}
 		return nil
 	}
-	if err := checkPrivate(path); err != nil {
+	if _, err := checkOurs(path); err != nil {
 		return err
 	}
 	f, err := os.Open(path)

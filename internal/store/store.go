@@ -101,7 +101,7 @@ func Open(ctx context.Context, dir string, o Options) (*DB, error) {
 	if o.ReadOnly {
 		return db.opened(db.openReader(ctx))
 	}
-	if err := prepareDir(dir); err != nil {
+	if err := prepareStoreDir(dir); err != nil {
 		return nil, err
 	}
 	return db.opened(db.openWriter(ctx, o, filepath.Join(dir, LockName)))
@@ -133,7 +133,7 @@ func (db *DB) openReader(ctx context.Context) error {
 		}
 		return fault.Wrap(err, CodeStorage, op, "cannot look at %s", path)
 	}
-	if err := checkPrivate(path); err != nil {
+	if _, err := checkOurs(path); err != nil {
 		return err
 	}
 	db.read = openPool(readDSN(path), readers)
@@ -170,7 +170,7 @@ func (db *DB) openWriter(ctx context.Context, o Options, lockPath string) error 
 		if err := db.create(ctx); err != nil {
 			return err
 		}
-	} else if err := checkPrivate(path); err != nil {
+	} else if err := makePrivate(path); err != nil {
 		return err
 	}
 	sync := "FULL"

@@ -22,7 +22,7 @@ func TestJourneysAreTheNewestInTheirOrder(t *testing.T) {
 			return err
 		}
 		last := rows[0].DeliveryID
-		if _, err := outboxsql.Discard(tx, last); err != nil {
+		if _, err := outboxsql.Discard(tx, last, living); err != nil {
 			return err
 		}
 		got, err := outboxsql.Journeys(tx, rows[0].Source)

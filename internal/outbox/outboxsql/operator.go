@@ -30,18 +30,24 @@ func List(tx *store.Tx, statuses []outbox.Status, limit int) ([]Row, error) {
 
 // Redrive stores one more attempt of a dead delivery, see [outbox.Redrive]. Its owner, or
 // the Bridge that takes over from it, sends it.
-func Redrive(tx *store.Tx, id ids.DeliveryID, checked bool) (Row, error) {
-	return operate(tx, id, func(d outbox.Delivery) (outbox.Delivery, error) { return outbox.Redrive(d, checked, tx.Now) })
+func Redrive(tx *store.Tx, id ids.DeliveryID, checked bool, alive Alive) (Row, error) {
+	return operate(tx, id, alive, func(d outbox.Delivery) (outbox.Delivery, error) { return outbox.Redrive(d, checked, tx.Now) })
 }
 
 // Discard gives a delivery up, see [outbox.Discard].
-func Discard(tx *store.Tx, id ids.DeliveryID) (Row, error) {
-	return operate(tx, id, func(d outbox.Delivery) (outbox.Delivery, error) { return outbox.Discard(d, tx.Now) })
+func Discard(tx *store.Tx, id ids.DeliveryID, alive Alive) (Row, error) {
+	return operate(tx, id, alive, func(d outbox.Delivery) (outbox.Delivery, error) { return outbox.Discard(d, tx.Now) })
 }
 
-func operate(tx *store.Tx, id ids.DeliveryID, rule func(outbox.Delivery) (outbox.Delivery, error)) (Row, error) {
+// Alive reports whether a Bridge lives. With an error it cannot be told, which counts as yes.
+type Alive func(ids.BridgeID) (bool, error)
+
+func operate(tx *store.Tx, id ids.DeliveryID, alive Alive, rule func(outbox.Delivery) (outbox.Delivery, error)) (Row, error) {
 	row, err := Get(tx, id)
 	if err != nil {
+		return row, err
+	}
+	if row, err = decideOrphan(tx, row, alive); err != nil {
 		return row, err
 	}
 	was := row.AttemptID
@@ -51,6 +57,24 @@ func operate(tx *store.Tx, id ids.DeliveryID, rule func(outbox.Delivery) (outbox
 	ok, err := save(tx, row.Delivery, row.Owner, was)
 	if err == nil && !ok {
 		err = fault.New(fault.Conflict, "outboxsql.operate", "delivery %s changed meanwhile", id).WithHint("look at it again")
+	}
+	return row, err
+}
+
+// decideOrphan ends the attempt of a dead Bridge, and its record, with [outbox.Orphaned].
+func decideOrphan(tx *store.Tx, row Row, alive Alive) (Row, error) {
+	if row.Status != outbox.Delivering {
+		return row, nil
+	}
+	if lives, err := alive(row.Owner); err != nil || lives {
+		return row, nil // what cannot be told is alive
+	}
+	d, ok, err := change(tx, row.DeliveryID, row.AttemptID, row.Owner, func(d outbox.Delivery) (outbox.Delivery, bool) {
+		next := outbox.Orphaned(d, tx.Now)
+		return next, next.Status != outbox.Delivering
+	})
+	if err == nil && ok {
+		row.Delivery = d
 	}
 	return row, err
 }
