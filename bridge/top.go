@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/cli"
@@ -38,6 +39,8 @@ func runTop(ctx context.Context, o cli.TopOptions, stdin io.Reader, stdout io.Wr
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
+	// SIGTERM, not the default SIGKILL: the program has the terminal to give back.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopLimit
 	err = cmd.Run()
 	var exit *exec.ExitError

@@ -19,6 +19,10 @@ const silentAfter = 15 * time.Second
 // restartsMany is how many restarts of one worker say that something is wrong with it.
 const restartsMany = 5
 
+// restartsOver is the age of a process from which earlier restarts are history; the
+// supervisor begins its back-off anew then, too.
+const restartsOver = time.Minute
+
 // BridgeState is one running Bridge.
 type BridgeState struct {
 	BridgeID    string        `json:"bridge_id"`
@@ -101,7 +105,7 @@ func workerState(w supervise.WorkerStatus, fingerprint string, now time.Time) Wo
 		out.Problem, out.Advice = fmt.Sprintf("silent for %s", now.Sub(w.LastHeartbeat).Round(time.Second)), "the Bridge itself may be frozen: look at its process"
 	case w.Fingerprint != "" && w.Fingerprint != fingerprint:
 		out.Problem, out.Advice = "it serves another Profile fingerprint than its Bridge", "restart the Bridge"
-	case w.Restarts >= restartsMany:
+	case w.Restarts >= restartsMany && w.Age < restartsOver:
 		out.Problem, out.Advice = fmt.Sprintf("%d restarts", w.Restarts), "see its last error"
 	}
 	return out

@@ -215,6 +215,10 @@ func (m Machine) store(ctx context.Context, r *MachineReport) {
 		r.put(CheckStore, Unchecked, "", "%v", err)
 		return
 	}
+	if err := db.CheckRelease(); err != nil {
+		r.putErr(CheckStore, Failed, err)
+		return
+	}
 	r.put(CheckStore, OK, "", "readable, %s", size(uint64(info.Size())))
 	if err := db.View(ctx, func(tx *store.Tx) error { return r.contents(tx, db) }); err != nil {
 		r.putErr(CheckStore, Unchecked, err)

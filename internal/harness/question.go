@@ -172,7 +172,7 @@ func (q Question) content(content json.RawMessage) (Route, error) {
 	if err := CheckContent(q.Schema, object); err != nil {
 		return Route{}, err
 	}
-	if q.Kind == AskURL { // its form is ours; the agent's own answer has no content
+	if q.Kind == AskURL || q.Kind == AskAuthCode { // its form is ours; the agent's own answer has no content
 		if opened, _ := object["opened"].(bool); !opened {
 			return q.word(AnswerReject), nil
 		}

@@ -286,12 +286,6 @@ func (l *live) concludeLogin(n *login, err error) {
 	_ = l.flush() // retried by the loop
 }
 
-// opened reads the form of a page.
-func opened(r harness.Route) bool {
-	var in struct{ Opened bool }
-	return json.Unmarshal(r.Content, &in) == nil && in.Opened
-}
-
 // boundLogin closes the session when the login takes too long.
 func (l *live) boundLogin(ctx context.Context, n *login) {
 	limit := l.svc.cfg.Authentication.TimeoutSeconds.Duration()
@@ -338,9 +332,6 @@ func (l *live) answerLogin(a *asked, r harness.Route) error {
 		if _, err := harness.PickMethod(n.methods, r.OptionID); err != nil {
 			return err
 		}
-	}
-	if a.Kind == harness.AskAuthCode && !opened(r) {
-		r.As = harness.RoutedDecline
 	}
 	l.endQuestion(a, harness.QuestionAnswered, r.As, harness.EventAnswered)
 	var err error
