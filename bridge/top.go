@@ -45,6 +45,8 @@ func runTop(ctx context.Context, o cli.TopOptions, stdin io.Reader, stdout io.Wr
 	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
+	case ctx.Err() != nil && cmd.ProcessState != nil && cmd.ProcessState.Success():
+		return nil // it was told to end, and did
 	case errors.As(err, &exit):
 		return fault.Wrap(err, fault.Unavailable, op, "%s ended with %d", topProgram, exit.ExitCode()).WithHint("--once draws without it")
 	case err != nil:

@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/agent-knock-knock/akk/internal/testkit/faketmux"
@@ -35,6 +39,38 @@ func TestTopFollowsATaskInARealTerminal(t *testing.T) {
 	}
 	if code := bridge.Close(settle); code != 0 {
 		t.Errorf("exit %d", code)
+	}
+}
+
+// Somebody ends top by a signal, or closes its terminal's window manager: the terminal gets its
+// own screen back, and the shell in it its prompt.
+func TestTopGivesTheTerminalBackWhenItIsToldToEnd(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		file := filepath.Join(t.TempDir(), "pid")
+		screen := c.tmux.Run(faketmux.Spec{Width: 80, Height: 24, Argv: []string{"sh", "-c",
+			"echo before; AKK_RUNTIME_DIR=" + quote(c.runtime) + " sh -c " + quote("echo $$ >"+quote(file)+"; exec "+quote(c.bin)+" top --store-dir "+quote(c.host.Store)+" --interval 200ms") +
+				"; echo it ended with $?; exec cat -"}})
+		screen.WaitText("CALLBACK")
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, sig); err != nil {
+			t.Fatal(err)
+		}
+		end := strings.Join(screen.WaitText("it ended with 0").Lines, "\n")
+		if strings.Contains(end, "CALLBACK") || !strings.Contains(end, "before") {
+			t.Errorf("after %v:\n%s", sig, end)
+		}
+		if mode := strings.TrimSpace(c.tmux.Tmux("display-message", "-p", "-t", screen.ID, "#{alternate_on}")); mode != "0" {
+			t.Errorf("after %v the alternate screen is %q", sig, mode)
+		}
 	}
 }
 

@@ -59,6 +59,7 @@ type Pruner struct {
 	DryRun bool // count, change nothing
 	turns  turnsql.Mark
 	watch  ids.WatchID
+	bridge ids.BridgeID // the last one that was looked at
 }
 
 // Prune runs until nothing old is left or limit batches were made; 0 means no limit. done
@@ -70,14 +71,14 @@ func (p *Pruner) Prune(ctx context.Context, before time.Time, limit int) (sum Re
 			more, err = p.step(tx, before, &sum)
 			return err
 		}
-		was, turns, watch := sum, p.turns, p.watch
+		was, turns, watch, bridge := sum, p.turns, p.watch, p.bridge
 		if p.DryRun {
 			err = p.DB.View(ctx, step)
 		} else {
 			err = p.DB.Update(ctx, step)
 		}
 		if err != nil {
-			p.turns, p.watch = turns, watch
+			p.turns, p.watch, p.bridge = turns, watch, bridge
 			return was, false, err
 		}
 		if !more {
@@ -121,10 +122,7 @@ func (p *Pruner) step(tx *store.Tx, before time.Time, sum *Removed) (more bool, 
 	if err != nil || len(turns) == batch || len(watches) == batch || transitions == batch {
 		return err == nil, err
 	}
-	if p.DryRun {
-		return false, nil
-	}
-	return false, p.owners(tx, before, sum)
+	return p.owners(tx, before, sum)
 }
 
 // drop forgets one source with its callbacks, unless one was not heard.
@@ -145,29 +143,6 @@ func (p *Pruner) drop(tx *store.Tx, kind, id string, removed, kept *int64, drop 
 		return err
 	}
 	return drop()
-}
-
-// owners forgets Sessions and Bridges that nothing names any more.
-func (p *Pruner) owners(tx *store.Tx, before time.Time, sum *Removed) error {
-	n, err := turnsql.DropSessions(tx, before)
-	if err != nil {
-		return err
-	}
-	sum.Sessions += n
-	old, err := turnsql.OldBridges(tx, before, batch)
-	if err != nil {
-		return err
-	}
-	for _, id := range old {
-		if alive, err := p.DB.Alive(id); err != nil || alive {
-			continue // what cannot be told is alive
-		}
-		if err := turnsql.DropBridge(tx, id); err != nil {
-			return err
-		}
-		sum.Bridges++
-	}
-	return nil
 }
 
 // Keeper is the upkeep of a running Bridge.

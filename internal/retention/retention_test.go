@@ -1,12 +1,14 @@
 package retention_test
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/clock"
+	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/retention"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/testkit/bigstore"
@@ -96,6 +98,71 @@ func TestADryRunCountsAndChangesNothing(t *testing.T) {
 	exec(t, db, "UPDATE outbox SET status = 'failed' WHERE seq = 2")
 	sum, done, err := (&retention.Pruner{DB: db, DryRun: true}).Prune(t.Context(), before, 0)
 	if err != nil || !done || sum.Turns != 249 || sum.Kept != 1 || count(t, db, "turn") != 253 {
+		t.Errorf("%+v, %v, %v", sum, done, err)
+	}
+}
+
+// idle makes n Bridges and Sessions of long ago that own nothing.
+func idle(t *testing.T, db *store.DB, n int) {
+	t.Helper()
+	if err := db.Update(t.Context(), func(tx *store.Tx) error {
+		for i := range n {
+			if _, err := tx.Exec(`INSERT INTO bridge (bridge_id, host, host_version, profile_id, profile_revision, profile_fingerprint, pid, started_at)
+				VALUES (?, 'h', '1', 'p', '1', 'f', 1, 1)`, fmt.Sprintf("bridge-idle-%03d", i)); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(`INSERT INTO session (session_id, agent, status, endpoint_key, thread_id, workspace, binding, revision, created_at, updated_at)
+				VALUES (?, 'codex', 'detached', 'e', '', '/w', '{}', 0, 0, 0)`, fmt.Sprintf("session-idle-%03d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every Bridge of a Host that is started for each task leaves a record: what a dry run says
+// is what the run does, and that ends when nothing old is left.
+func TestADryRunSaysWhatTheRunForgetsAndThatLeavesNothingOld(t *testing.T) {
+	db, before := aged(t, 150)
+	idle(t, db, 250)
+	exec(t, db, "UPDATE outbox SET status = 'failed' WHERE seq = 2") // its Turn stays, and their Bridge and Session
+	release, err := db.Announce("bridge-idle-007")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	same := func(want retention.Removed) {
+		t.Helper()
+		for _, dry := range []bool{true, false} {
+			if sum, done, err := (&retention.Pruner{DB: db, DryRun: dry}).Prune(t.Context(), before, 0); err != nil || !done || sum != want {
+				t.Errorf("dry %v: %+v, %v, %v, want %+v", dry, sum, done, err, want)
+			}
+		}
+	}
+	same(retention.Removed{Turns: 149, Sessions: 250, Bridges: 249, Kept: 1})
+	exec(t, db, "UPDATE outbox SET status = 'discarded' WHERE seq = 2")
+	same(retention.Removed{Turns: 1, Sessions: 1, Bridges: 1})
+	same(retention.Removed{})
+	if n := count(t, db, "bridge"); n != 2 { // the living one, and that of yesterday
+		t.Errorf("%d Bridges are left", n)
+	}
+	whole(t, db)
+}
+
+// Bridges that live stand before many that do not: they end no pass.
+func TestManyLivingBridgesDoNotKeepTheOthers(t *testing.T) {
+	db, before := aged(t, 1)
+	idle(t, db, 130)
+	for i := range 120 {
+		release, err := db.Announce(ids.BridgeID(fmt.Sprintf("bridge-idle-%03d", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+	}
+	if sum, done, err := (&retention.Pruner{DB: db}).Prune(t.Context(), before, 0); err != nil || !done || sum.Bridges != 11 {
 		t.Errorf("%+v, %v, %v", sum, done, err)
 	}
 }

@@ -129,9 +129,9 @@ func (c *callbackSlot) run(ctx context.Context) {
 			return
 		}
 		c.record.failed(err)
-		c.sup.restarted("akk-callback")
+		c.sup.restarted(callbackName)
 		d := back.next(c.sup.clock.Now().Sub(begin))
-		c.sup.log.Warn("callback worker ended and is started again", "after", d, "error", err)
+		c.sup.log.Warn("callback worker ended and is started again", "worker", callbackName, "after", d, "error", err)
 		t, stop := c.sup.clock.NewTimer(d)
 		select {
 		case <-t:

@@ -267,6 +267,11 @@ func config(base, role string, k supervise.Sink) (supervise.Config, func(), erro
 // test's end, and what it leaves behind is an error.
 func start(t *testing.T, role string, k supervise.Sink) *supervise.Supervisor {
 	t.Helper()
+	return startLogging(t, role, k, slog.DiscardHandler)
+}
+
+func startLogging(t *testing.T, role string, k supervise.Sink, log slog.Handler) *supervise.Supervisor {
+	t.Helper()
 	base, err := os.MkdirTemp("/tmp", "akks")
 	if err != nil {
 		t.Fatal(err)
@@ -276,6 +281,7 @@ func start(t *testing.T, role string, k supervise.Sink) *supervise.Supervisor {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Log = slog.New(log)
 	s, err := supervise.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

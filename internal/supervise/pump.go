@@ -103,7 +103,7 @@ func (w *watch) apply(m *wire.Monitor, queue <-chan wire.Event) error {
 		w.learn(e.Observation)
 		if err := m.Acknowledge(w.ctx, e.Number); err != nil && w.ctx.Err() == nil {
 			// A monitor that is not told waits; if it is dead, its stream says so.
-			w.sup.log.Debug("observation not acknowledged", "subject", string(w.subject), "number", e.Number, "error", err)
+			w.log.Debug("observation not acknowledged", "worker", monitorName, "number", e.Number, "error", err)
 		}
 		crashpoint.Of(crashpoint.ObserveAcked, string(e.Observation.Kind))
 		if e.Observation.Kind.Final() {
@@ -123,7 +123,7 @@ func (w *watch) store(o turn.Observation) error {
 		if err == nil || fault.Is(err, fault.NotFound) {
 			return err
 		}
-		w.sup.log.Warn("observation not stored, tried again", "subject", string(w.subject), "kind", string(o.Kind), "after", wait, "error", err)
+		w.log.Warn("observation not stored, tried again", "worker", monitorName, "kind", string(o.Kind), "after", wait, "error", err)
 		t, stop := w.sup.clock.NewTimer(wait)
 		select {
 		case <-t:

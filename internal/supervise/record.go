@@ -45,11 +45,15 @@ func (r *record) failed(err error) {
 
 func (r *record) ended() { r.change(func() { r.state, r.pid = StateEnded, 0 }) }
 
-// heard notes a sign of life.
+// heard notes a sign of life. A process that proved itself makes why the one before it ended
+// history: restarts still counts it.
 func (r *record) heard(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beat = now
+	if r.pid != 0 && now.Sub(r.since) >= provedAfter {
+		r.err = nil
+	}
 }
 
 func (r *record) lastHeard() time.Time {

@@ -46,6 +46,12 @@ const (
 	startHold    = 2 * time.Second // after that a slow start no longer counts as one
 )
 
+// The names of workers in logs, counts and states.
+const (
+	monitorName  = "akk-monitor"
+	callbackName = "akk-callback"
+)
+
 // Sink takes what monitors see. Observe applies one observation of one Turn or Watch in one
 // transaction; only after it returned nil is the observation acknowledged. An error is
 // not acknowledged and tried again, in order, but [fault.NotFound] says that nobody
@@ -245,11 +251,11 @@ func (s *Supervisor) Status() []WorkerStatus {
 	s.mu.Unlock()
 	var out []WorkerStatus
 	for _, w := range watches {
-		out = append(out, w.record.status("akk-monitor", string(w.subject), s.clock.Now(), s.cfg.Handoff.Fingerprint))
+		out = append(out, w.record.status(monitorName, string(w.subject), s.clock.Now(), s.cfg.Handoff.Fingerprint))
 	}
 	slices.SortFunc(out, func(a, b WorkerStatus) int { return strings.Compare(a.Serves, b.Serves) })
 	if s.callback.needed() {
-		cb := s.callback.record.status("akk-callback", "callbacks", s.clock.Now(), s.cfg.Handoff.Fingerprint)
+		cb := s.callback.record.status(callbackName, "callbacks", s.clock.Now(), s.cfg.Handoff.Fingerprint)
 		out = append([]WorkerStatus{cb}, out...)
 	}
 	return out

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 type watch struct {
 	sup     *Supervisor
 	subject ids.SubjectID
+	log     *slog.Logger // names the Turn or the Watch
 	record  *record
 	ctx     context.Context // ends with the watch
 	cancel  context.CancelFunc
@@ -26,7 +28,15 @@ type watch struct {
 
 func newWatch(s *Supervisor, spec wire.MonitorSpec) *watch {
 	ctx, cancel := context.WithCancel(s.group.Context())
-	return &watch{sup: s, subject: spec.Subject(), record: newRecord(), ctx: ctx, cancel: cancel, spec: spec}
+	return &watch{sup: s, subject: spec.Subject(), log: about(s.log, spec.Subject()), record: newRecord(), ctx: ctx, cancel: cancel, spec: spec}
+}
+
+// about is a log whose lines name what a monitor serves, as everybody else's do.
+func about(log *slog.Logger, subject ids.SubjectID) *slog.Logger {
+	if id, ok := subject.Watch(); ok {
+		return log.With("watch", string(id))
+	}
+	return log.With("turn", string(subject))
 }
 
 // keep reports whether this watch serves spec, and takes what spec knows better.
@@ -121,9 +131,9 @@ func (w *watch) run(context.Context) {
 			return
 		}
 		w.record.failed(err)
-		w.sup.restarted("akk-monitor")
+		w.sup.restarted(monitorName)
 		d := back.next(w.sup.clock.Now().Sub(begin))
-		w.sup.log.Warn("monitor ended and is started again", "subject", string(w.subject), "after", d, "error", err)
+		w.log.Warn("monitor ended and is started again", "worker", monitorName, "after", d, "error", err)
 		t, stop := w.sup.clock.NewTimer(d)
 		select {
 		case <-t:
@@ -143,7 +153,9 @@ func (w *watch) attempt() error {
 	w.mu.Lock()
 	spec := w.spec
 	w.mu.Unlock()
-	m, err := wire.StartMonitor(w.ctx, w.sup.options, w.sup.monitorHandoff(), spec)
+	options := w.sup.options
+	options.Log = w.log // what the worker itself says is about the same
+	m, err := wire.StartMonitor(w.ctx, options, w.sup.monitorHandoff(), spec)
 	release()
 	if err != nil {
 		return err

@@ -20,30 +20,29 @@ type Eye struct {
 	db       *store.DB // opened at the first look that finds a Store
 }
 
-// Look never fails: what cannot be read is the Snapshot's Problem.
+// Look never fails: what cannot be asked or read is in the Snapshot. Neither hides the other.
 func (e *Eye) Look(ctx context.Context) Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	s := Snapshot{StoreDir: e.StoreDir}
 	found := control.AskAll(ctx, e.Places)
 	s.Bridges = doctor.Bridges(found.Answers, time.Now())
-	var err error
 	if len(found.Passed) > 0 && found.Passed[0].Place == e.Places[0] { // doctor names the others
-		err = found.Passed[0].Err
+		_, s.Unasked, _ = fault.Public(found.Passed[0].Err)
 	}
-	if err == nil && e.db == nil {
-		e.db, err = store.Open(ctx, e.StoreDir, store.Options{ReadOnly: true})
-		if err != nil {
-			e.db = nil
-		}
-	}
-	if err == nil {
-		err = e.db.View(ctx, s.Read)
-	}
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		_, s.Problem, _ = fault.Public(err)
+	if err := e.read(ctx, &s); err != nil && !fault.Is(err, fault.NotFound) {
+		_, s.Unread, _ = fault.Public(err)
 	}
 	return s
+}
+
+func (e *Eye) read(ctx context.Context, s *Snapshot) (err error) {
+	if e.db == nil {
+		if e.db, err = store.Open(ctx, e.StoreDir, store.Options{ReadOnly: true}); err != nil {
+			return err
+		}
+	}
+	return e.db.View(ctx, s.Read)
 }
 
 // Close closes the Store.

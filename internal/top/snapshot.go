@@ -7,6 +7,8 @@ package top
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/doctor"
@@ -33,8 +35,14 @@ type Snapshot struct {
 	Counts   map[outbox.Status]int
 	// Damaged counts the records that cannot be read.
 	Damaged int
-	// Problem says what could not be read at all; what was read before stays.
-	Problem string
+	// Unasked says why running Bridges could not be asked, Unread why the Store, or a part of
+	// it, could not be read; "" when it was.
+	Unasked, Unread string
+}
+
+// problem is all that kept this Snapshot from being whole.
+func (s Snapshot) problem() string {
+	return strings.Join(slices.DeleteFunc([]string{s.Unread, s.Unasked}, func(p string) bool { return p == "" }), "; ")
 }
 
 // Read fills the parts of a Snapshot that are in the Store.

@@ -49,6 +49,16 @@ type line struct {
 	color string
 }
 
+// unknown keeps a section from saying that there is nothing where nobody could look.
+func (p *section) unknown(ofBridges bool, s Snapshot) {
+	switch {
+	case ofBridges && s.Unasked != "":
+		p.none = redact.Line("not asked: "+s.Unasked, maxCell)
+	case !ofBridges && s.Unread != "":
+		p.none = redact.Line("not read: "+s.Unread, maxCell)
+	}
+}
+
 // Sections is how many there are, for whoever moves the focus.
 const Sections = 4
 
@@ -56,13 +66,16 @@ const Sections = 4
 func Render(s Snapshot, f Frame) string {
 	f.Width = max(f.Width, minWidth)
 	parts := []section{bridges(s, f.Now), turns(s, f.Now), watches(s, f.Now), callbacks(s, f.Now)}
+	for i := range parts {
+		parts[i].unknown(i == 0, s)
+	}
 	out := []string{paint(f, bold, title(s, f)), summary(s, f)}
 	for i, n := range share(parts, f) {
 		out = append(out, parts[i].draw(f, i == f.Focus, n)...)
 	}
 	foot := "tab section   ↑↓ scroll   q quit"
-	if s.Problem != "" {
-		out = append(out, paint(f, red, cut(redact.Line(s.Problem, maxCell), f.Width)))
+	if problem := s.problem(); problem != "" {
+		out = append(out, paint(f, red, cut(redact.Line(problem, maxCell), f.Width)))
 	} else {
 		out = append(out, paint(f, dim, cut(foot, f.Width)))
 	}
@@ -89,6 +102,9 @@ func summary(s Snapshot, f Frame) string {
 		if w.Status == watch.Active {
 			watched++
 		}
+	}
+	if s.Unread != "" {
+		return paint(f, red, cut(many(len(s.Bridges), "bridge", "s")+", "+many(workers, "worker", "s")+", the Store was not read", f.Width))
 	}
 	text := strings.Join([]string{many(len(s.Bridges), "bridge", "s"), many(workers, "worker", "s"), many(running, "turn", "s"), many(watched, "watch", "es"),
 		many(s.Counts[outbox.Pending]+s.Counts[outbox.Delivering], "callback", "s") + " on the way"}, ", ")

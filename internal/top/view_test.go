@@ -62,7 +62,7 @@ func TestAnyPictureFitsItsTerminal(t *testing.T) {
 		for range rapid.IntRange(0, 30).Draw(t, "bridges") {
 			s.Bridges = append(s.Bridges, doctor.BridgeState{Host: word.Draw(t, "host"), Problem: word.Draw(t, "problem")})
 		}
-		s.Problem = word.Draw(t, "what is wrong")
+		s.Unasked, s.Unread = word.Draw(t, "what was not asked"), word.Draw(t, "what was not read")
 		f := Frame{Width: rapid.IntRange(0, 200).Draw(t, "width"), Height: rapid.IntRange(0, 60).Draw(t, "height"), Now: now,
 			Focus: rapid.IntRange(0, Sections-1).Draw(t, "focus"), Scroll: rapid.IntRange(0, 100).Draw(t, "scroll")}
 		lines := strings.Split(Render(s, f), "\n")
@@ -95,13 +95,13 @@ func TestTheSectionInFocusScrollsToItsEnd(t *testing.T) {
 func TestALookAtAStoreThatIsNotThereIsEmptyAndOneThatIsBrokenSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	eye := Eye{StoreDir: filepath.Join(dir, "none"), Places: []string{filepath.Join(dir, "bridges")}}
-	if s := eye.Look(t.Context()); s.Problem != "" || len(s.Turns) != 0 {
+	if s := eye.Look(t.Context()); s.problem() != "" || len(s.Turns) != 0 {
 		t.Errorf("%+v", s)
 	}
 	store := filepath.Join(dir, "store")
 	bigstore.Fill(t, store, 40, now)
 	whole := Eye{StoreDir: store, Places: eye.Places}
-	if s := whole.Look(t.Context()); s.Problem != "" || len(s.Turns) != recent || len(s.Outbox) != recent || s.Counts[outbox.Delivered] != 40 {
+	if s := whole.Look(t.Context()); s.problem() != "" || len(s.Turns) != recent || len(s.Outbox) != recent || s.Counts[outbox.Delivered] != 40 {
 		t.Errorf("%d turns, %d callbacks, %+v", len(s.Turns), len(s.Outbox), s.Counts)
 	}
 	if err := whole.Close(); err != nil {
@@ -112,8 +112,41 @@ func TestALookAtAStoreThatIsNotThereIsEmptyAndOneThatIsBrokenSaysSo(t *testing.T
 		t.Fatal(err)
 	}
 	eye = Eye{StoreDir: broken, Places: eye.Places}
-	if s := eye.Look(t.Context()); s.Problem == "" {
-		t.Error("a broken Store has no problem")
+	s := eye.Look(t.Context())
+	if picture := Render(s, Frame{Width: 120, Height: 24, Now: now}); !strings.Contains(s.problem(), "damaged") || strings.Contains(picture, "no task was sent yet") || !strings.Contains(picture, "not read") {
+		t.Errorf("a broken Store is drawn with %q as\n%s", s.problem(), picture)
+	}
+}
+
+// A runtime directory that others may enter hides the Bridges, and not the Store.
+func TestALookReadsTheStoreWhereNoBridgeCanBeAsked(t *testing.T) {
+	dir := t.TempDir()
+	place, storeDir := filepath.Join(dir, "runtime", "bridges"), filepath.Join(dir, "store")
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{place, filepath.Dir(place)} {
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bigstore.Fill(t, storeDir, 3, now)
+	eye := Eye{StoreDir: storeDir, Places: []string{place}}
+	defer eye.Close()
+	s := eye.Look(t.Context())
+	if s.problem() == "" || len(s.Turns) != 3 {
+		t.Errorf("problem %q, %d turns", s.problem(), len(s.Turns))
+	}
+	if picture := Render(s, Frame{Width: 120, Height: 24, Now: now}); strings.Contains(picture, "no Bridge runs") || !strings.Contains(picture, "not asked") {
+		t.Errorf("drawn as\n%s", picture)
+	}
+	// Both fail: both are told.
+	if err := mkBroken(filepath.Join(dir, "broken")); err != nil {
+		t.Fatal(err)
+	}
+	both := Eye{StoreDir: filepath.Join(dir, "broken"), Places: eye.Places}
+	if got := both.Look(t.Context()).problem(); !strings.Contains(got, s.problem()) || !strings.Contains(got, "damaged") {
+		t.Errorf("both are %q", got)
 	}
 }
 

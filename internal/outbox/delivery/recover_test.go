@@ -238,3 +238,40 @@ func TestALaterLookLeavesOurOwnAttemptInFlightAlone(t *testing.T) {
 	close(release)
 	waitFor(t, "the callback to be delivered", func() bool { return first(t, db, "turn-1").Status == outbox.Delivered })
 }
+
+// The session of a killed Bridge never comes back, so no Bridge takes its attempt over: an
+// operator decides it, once the Bridge is gone.
+func TestAnOperatorDecidesWhatAKilledBridgeWasSending(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "sent")
+	bridge := exec.Command(os.Args[0])
+	bridge.Env = append(os.Environ(), "AKK_DELIVERY_TEST_DIR="+dir, "AKK_DELIVERY_TEST_FILE="+file)
+	if err := bridge.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { bridge.Process.Kill() })
+	waitFor(t, "the callback runs", func() bool { _, err := os.Stat(file); return err == nil })
+	db, err := store.Open(t.Context(), dir, store.Options{Relaxed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	id := first(t, db, "turn-1").DeliveryID
+	discard := func() (r outboxsql.Row, err error) {
+		err = db.Update(t.Context(), func(tx *store.Tx) error { r, err = outboxsql.Discard(tx, id, db.Alive); return err })
+		return r, err
+	}
+	if _, err := discard(); !fault.Is(err, fault.Conflict) {
+		t.Fatalf("while it is being sent: %v", err)
+	}
+	if err := bridge.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = bridge.Wait()
+	err = db.Update(t.Context(), func(tx *store.Tx) error { _, err := outboxsql.Redrive(tx, id, false, db.Alive); return err })
+	if !fault.Is(err, outbox.CodeNotChecked) {
+		t.Errorf("an unchecked redrive: %v", err)
+	}
+	if r, err := discard(); err != nil || r.Status != outbox.Discarded || r.LastError != outbox.CodeLost {
+		t.Errorf("%+v, %v", r.Delivery, err)
+	}
+}

@@ -81,7 +81,7 @@ func (l *loop) await(ctx context.Context) {
 	l.asked = true
 	go func() { // run waits for it
 		if err := l.Worker.Ready(ctx); err != nil && ctx.Err() == nil {
-			l.Log.Warn("no callback worker serves", "error", err)
+			l.Log.Warn("no callback worker serves", "worker", "akk-callback", "error", err)
 		}
 		l.answered <- struct{}{}
 	}()

@@ -16,7 +16,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/top"
 )
 
-// Source reads a Snapshot. It never fails: what cannot be read is its Problem.
+// Source reads a Snapshot. It never fails: the Snapshot says what could not be read.
 type Source func(ctx context.Context) top.Snapshot
 
 // Run draws until a person ends it or ctx does.

@@ -49,13 +49,14 @@ func DropSessions(tx *store.Tx, before time.Time) (int64, error) {
 	return res.RowsAffected()
 }
 
-// OldBridges returns the Bridges that started before a moment and own nothing any more.
-// Whether one lives is not in the Store.
-func OldBridges(tx *store.Tx, before time.Time, limit int) ([]ids.BridgeID, error) {
-	rows, err := tx.Query(`SELECT bridge_id FROM bridge WHERE started_at < ?
+// OldBridges returns the Bridges that started before a moment and own nothing any more, in
+// the order of their ids, after the one that was seen last. Whether one lives is not in the
+// Store.
+func OldBridges(tx *store.Tx, before time.Time, after ids.BridgeID, limit int) ([]ids.BridgeID, error) {
+	rows, err := tx.Query(`SELECT bridge_id FROM bridge WHERE started_at < ? AND bridge_id > ?
 		AND NOT EXISTS (SELECT 1 FROM turn WHERE owner = bridge_id) AND NOT EXISTS (SELECT 1 FROM outbox WHERE owner = bridge_id)
 		AND NOT EXISTS (SELECT 1 FROM watch WHERE owner = bridge_id) AND NOT EXISTS (SELECT 1 FROM native_transition WHERE owner = bridge_id)
-		LIMIT ?`, store.Millis(before), limit)
+		ORDER BY bridge_id LIMIT ?`, store.Millis(before), after, limit)
 	if err != nil {
 		return nil, err
 	}
