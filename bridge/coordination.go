@@ -33,7 +33,11 @@ func coordinationServer(ctx context.Context, o cli.CoordinationOptions, stdin io
 		}
 		return coord.New(db, coord.WithAssignmentClaimLeaseTTL(o.LeaseTTL)), nil
 	}
-	err := ledgerserver.Opening(open, version.Version).Serve(ctx, stdin, stdout)
+	server := ledgerserver.Opening(open, version.Version)
+	if err := server.Restrict(o.Policy); err != nil {
+		return err
+	}
+	err := server.Serve(ctx, stdin, stdout)
 	if db != nil { // Serve has waited for open
 		err = errors.Join(err, db.Close())
 	}

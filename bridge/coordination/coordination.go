@@ -30,6 +30,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ledger/coord"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgerserver"
 	"github.com/agent-knock-knock/akk/internal/ledger/ledgersql"
+	"github.com/agent-knock-knock/akk/internal/ledger/ledgertools"
 	"github.com/agent-knock-knock/akk/internal/ledger/skillfind"
 	"github.com/agent-knock-knock/akk/internal/store"
 )
@@ -96,6 +97,17 @@ type MCPServer struct{ server *ledgerserver.Server }
 func NewMCPServer(s *Service, version string) *MCPServer {
 	return &MCPServer{ledgerserver.New(s, version)}
 }
+
+// Policy is what a host leaves of a server: the tools that change nothing, the tools of a
+// list, with or without the view and the discovery of skills. The zero value leaves
+// everything.
+type Policy = ledgertools.Policy
+
+// Restrict leaves what a policy leaves. Call it before the first message. What is switched off
+// is not shown, and a call of it is answered as one of an unknown tool; resources stay
+// readable. A list that names no tool is [ErrInvalid] and changes nothing. The policy is for
+// clients: the methods of [Service] stay the host's.
+func (m *MCPServer) Restrict(p Policy) error { return m.server.Restrict(p) }
 
 // HandleMessage serves one JSON-RPC message and returns the encoded reply. ok is false
 // when there is none, as for notifications. The caller keeps the order of a connection.

@@ -59,6 +59,27 @@ func ExampleService_updateQueuedAssignment() {
 	// true
 }
 
+// A host lets agents look at the work and record evidence, and nothing else.
+func ExampleMCPServer_Restrict() {
+	ctx := context.Background()
+	s := coordination.NewMemoryService()
+	defer s.Close()
+	server := coordination.NewMCPServer(s, "1.0.0")
+
+	err := server.Restrict(coordination.Policy{Only: []string{"assignment.next"}})
+	fmt.Println(errors.Is(err, coordination.ErrInvalid), err)
+	err = server.Restrict(coordination.Policy{Only: []string{"assignments.next", "evidence.*"}, NoView: true})
+	fmt.Println(err)
+
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"assignments.claim","arguments":{}}}`
+	reply, _ := server.HandleMessage(ctx, []byte(call))
+	fmt.Println(string(reply))
+	// Output:
+	// true ledger: no tool is named "assignment.next" (name one as in tools/list, or a family such as assignments.*)
+	// <nil>
+	// {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"the host has switched off assignments.claim"}}
+}
+
 // A host mounts the tools on its own transport, one message at a time.
 func ExampleMCPServer_HandleMessage() {
 	ctx := context.Background()

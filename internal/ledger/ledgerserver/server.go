@@ -15,6 +15,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
@@ -50,6 +51,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	extensions map[string]any
+	offer      *ledgertools.Offer // nil: everything
 }
 
 // New returns a server of a ledger.
@@ -83,6 +85,35 @@ func (s *Server) DeclareExtension(id string, config any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.extensions[id] = config
+}
+
+// Restrict leaves of the tools and the view what a policy leaves, instead of what the last
+// call did; before the first, everything is left. Call it before the first message: a client
+// is not told that its tools change. A policy that is refused changes nothing.
+func (s *Server) Restrict(p ledgertools.Policy) error {
+	offer, err := p.Offer()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offer = offer
+	return nil
+}
+
+func (s *Server) offered() *ledgertools.Offer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offer
+}
+
+// left waits for the ledger and returns what the host leaves of its tools.
+func (s *Server) left() (*ledgertools.Tools, error) {
+	tools, err := s.tools()
+	if err != nil {
+		return nil, err
+	}
+	return tools.With(s.offered()), nil
 }
 
 // message is a JSON-RPC message as far as it is looked at.
@@ -196,7 +227,7 @@ func (s *Server) dispatch(ctx context.Context, m message) (result any, refused *
 	case "tools/list":
 		return struct {
 			Tools json.RawMessage `json:"tools"`
-		}{ledgertools.Catalogue()}, nil
+		}{s.offered().Catalogue()}, nil
 	case "tools/call":
 		return s.call(ctx, m.Params)
 	case "resources/list":
@@ -239,14 +270,27 @@ func (s *Server) initialize(raw json.RawMessage) (any, *rpcError) {
 		version = Latest
 	}
 	s.mu.Lock()
-	extensions := maps.Clone(s.extensions)
+	extensions, offer := maps.Clone(s.extensions), s.offer
 	s.mu.Unlock()
+	if !offer.View() {
+		delete(extensions, UIExtension)
+	}
 	return map[string]any{
 		"protocolVersion": version,
 		"capabilities":    map[string]any{"tools": struct{}{}, "resources": struct{}{}, "extensions": extensions},
 		"serverInfo":      serverInfo{Name, "Coordination ledger", s.version, "Who should do what, who holds it, and what proof exists. It runs nothing."},
-		"instructions":    "Read coordination.capabilities once. To take work: assignments.next, assignments.claim, assignments.context, evidence.record, assignments.complete; keep claim.id.",
+		"instructions":    instructions(offer),
 	}, nil
+}
+
+// instructions name the tools that take work, when all of them are left.
+func instructions(offer *ledgertools.Offer) string {
+	toTake := []string{"assignments.next", "assignments.claim", "assignments.context", "evidence.record", "assignments.complete"}
+	const first = "coordination.capabilities"
+	if off := func(tool string) bool { return !offer.Has(tool) }; off(first) || slices.ContainsFunc(toTake, off) {
+		return "The host has switched some tools of this ledger off: tools/list names those that are left."
+	}
+	return "Read " + first + " once. To take work: " + strings.Join(toTake, ", ") + "; keep claim.id."
 }
 
 type content struct {
@@ -271,7 +315,10 @@ func (s *Server) call(ctx context.Context, raw json.RawMessage) (any, *rpcError)
 	if !ledgertools.Known(p.Name) {
 		return nil, &rpcError{codeParams, "unknown tool"}
 	}
-	tools, err := s.tools()
+	if !s.offered().Has(p.Name) { // to a client it is as good as unknown; its user may wonder why
+		return nil, &rpcError{codeParams, "the host has switched off " + p.Name}
+	}
+	tools, err := s.left()
 	if err != nil {
 		return nil, notOpened(err)
 	}
@@ -305,7 +352,7 @@ func (s *Server) listResources(ctx context.Context, raw json.RawMessage) (any, *
 	if err := params(raw, &p); err != nil {
 		return nil, err
 	}
-	tools, err := s.tools()
+	tools, err := s.left()
 	if err != nil {
 		return nil, notOpened(err)
 	}
@@ -329,7 +376,7 @@ func (s *Server) readResource(ctx context.Context, raw json.RawMessage) (any, *r
 	if p.URI == "" {
 		return nil, &rpcError{codeParams, "uri is required"}
 	}
-	tools, err := s.tools()
+	tools, err := s.left()
 	if err != nil {
 		return nil, notOpened(err)
 	}

@@ -2,6 +2,7 @@ package ledgertools
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/ledger"
@@ -46,5 +47,7 @@ func (t *Tools) capabilities() Outcome {
 		RecommendedMCPPullFlow: []string{"assignments.next", "assignments.claim", "assignments.renew_claim", "assignments.context",
 			"assignments.launch_packet", "evidence.record", "assignments.complete"},
 	}
+	off := func(tool string) bool { return !t.offer.Has(tool) } // nothing is recommended that would be refused
+	c.RecommendedMCPPullFlow = slices.DeleteFunc(c.RecommendedMCPPullFlow, off)
 	return Outcome{Text: fmt.Sprintf("%s %s. %s Claims last %d seconds.", c.ServerName, c.ServerVersion, c.CoreRule, ttl), Value: c}
 }

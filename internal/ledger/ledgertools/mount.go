@@ -13,8 +13,8 @@ import (
 // beside its own. There the rules of that table hold: arguments are closed, and a result
 // has no text of its own. Schemas, effects and structured results are the same.
 func (t *Tools) Mount(r *toolkit.Registry) error {
-	all, err := Declarations()
-	if err != nil {
+	var all []Declaration
+	if err := json.Unmarshal(t.offer.Catalogue(), &all); err != nil {
 		return fmt.Errorf("ledger catalogue: %w", err)
 	}
 	for _, d := range all {

@@ -77,7 +77,8 @@ func (t *Tools) Resources(ctx context.Context, cursor string) (out []Resource, n
 	if err != nil {
 		return nil, "", err
 	}
-	if cursor == "" {
+	out = []Resource{} // an empty ledger without the view is an empty list, not null
+	if cursor == "" && t.offer.View() {
 		out = append(out, Resource{ViewURI, "project_status", "Project status", "Health, brief and activity of a project, to look at.", ViewType})
 	}
 	left := resourcePage
@@ -134,7 +135,7 @@ func resourcesOf(kind string, n ledgersql.Name) []Resource {
 
 // ReadResource reads one address. An unknown one is fault.NotFound.
 func (t *Tools) ReadResource(ctx context.Context, uri string) (Contents, error) {
-	if uri == ViewURI {
+	if uri == ViewURI && t.offer.View() {
 		return Contents{ViewURI, ViewType, view}, nil
 	}
 	unknown := fault.New(fault.NotFound, "ledger", "there is no resource %q", oneLine(uri)).WithHint("use resources/list or a template")

@@ -97,11 +97,14 @@ type Tools struct {
 	service *coord.Service
 	name    string
 	version string
+	offer   *Offer // nil: everything
 }
 
 // New returns the tools of a ledger. name and version are what
 // coordination.capabilities tells.
-func New(s *coord.Service, name, version string) *Tools { return &Tools{s, name, version} }
+func New(s *coord.Service, name, version string) *Tools {
+	return &Tools{service: s, name: name, version: version}
+}
 
 // Known reports whether there is a tool.
 func Known(name string) bool {
