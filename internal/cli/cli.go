@@ -186,6 +186,7 @@ func needCommand(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "a command is missing after %s", cmd.CommandPath())
 	}
 	err := fault.New(CodeUsage, "cli", "unknown command %q after %s", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2 // cobra itself sets it only where it refuses
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(near, " or "))
 	}

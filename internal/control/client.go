@@ -3,14 +3,15 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -24,6 +25,8 @@ import (
 type Answer struct {
 	BridgeID ids.BridgeID // from the socket's name
 	Socket   string
+	// Description is empty but for the PID when there is an Err: the process that listens,
+	// where the system tells it.
 	Description
 	// Err says why there is no Description: fault.NotFound when nobody listens any more (a
 	// Bridge that was killed), fault.Timeout when the Bridge does not answer.
@@ -43,11 +46,11 @@ type Passed struct {
 	Err   error
 }
 
-// AskAll asks every Bridge in every place, in the order of the places. Two names of one
-// directory are one place.
+// AskAll asks every Bridge in every place, in the order of the places, and in the one that
+// Bridges take whose place is too long. Two names of one directory are one place.
 func AskAll(ctx context.Context, places []string) (f Found) {
 	var seen []fs.FileInfo
-	for _, place := range places {
+	for _, place := range withShort(places) {
 		info, err := os.Stat(place)
 		if err == nil {
 			if slices.ContainsFunc(seen, func(s fs.FileInfo) bool { return os.SameFile(s, info) }) {
@@ -70,7 +73,7 @@ func AskAll(ctx context.Context, places []string) (f Found) {
 func Ask(ctx context.Context, base string) ([]Answer, error) {
 	const op = "control.ask"
 	if _, err := os.Lstat(base); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, blocked(base)
 	}
 	for _, d := range []string{filepath.Dir(base), base} {
 		if err := private(d); err != nil {
@@ -79,7 +82,8 @@ func Ask(ctx context.Context, base string) ([]Answer, error) {
 	}
 	entries, err := os.ReadDir(base)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, op, "cannot look for Bridges in %s", base)
+		return nil, fault.Wrap(err, fault.Unavailable, op, "cannot look for Bridges in %s: %v", base, rootCause(err)).
+			WithHint("make it readable for its user (chmod 700 %s) and check its disk", base)
 	}
 	var out []Answer
 	for _, e := range entries {
@@ -108,44 +112,79 @@ func ask(ctx context.Context, socket string) (Description, error) {
 	const op = "control.ask"
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	if err := listening(socket); err != nil {
+	pid, err := listening(socket)
+	if err != nil {
 		return Description{}, err
 	}
+	nobody := Description{PID: pid}
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), // the file's permissions are the credential
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 	if err != nil {
-		return Description{}, fault.Wrap(err, fault.Internal, op, "cannot use %s", socket)
+		return nobody, fault.Wrap(err, fault.Internal, op, "cannot use %s", socket).WithHint("give the runtime folder another name, by AKK_RUNTIME_DIR")
 	}
 	defer conn.Close()
 	h, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: controlv1.ControlService_ServiceDesc.ServiceName})
-	if err == nil && h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-		err = fault.New(fault.Unavailable, op, "the Bridge says %s", h.GetStatus())
-	}
 	if err != nil {
-		return Description{}, fault.Wrap(err, fault.Timeout, op, "the Bridge does not answer within %s", askLimit).
-			WithHint("it may be frozen or starting; look at its process, and end it if it stays so")
+		return nobody, silent(err, pid)
+	}
+	if s := h.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
+		return nobody, fault.New(fault.Unavailable, op, "the Bridge says %s", s).
+			WithHint("it is ending: ask again in a moment; if it stays so, end %s", Process(pid))
 	}
 	p, err := controlv1.NewControlServiceClient(conn).Describe(ctx, &controlv1.DescribeRequest{})
 	if err != nil {
-		return Description{}, fault.Wrap(err, fault.Unavailable, op, "the Bridge does not describe itself").WithHint("it may be of another release")
+		return nobody, fault.Wrap(err, fault.Unavailable, op, "the Bridge does not describe itself").
+			WithHint("it may be of another release: restart it with this one, or ask it with its own doctor")
 	}
 	return fromProto(p), nil
 }
 
-// listening tells a socket that a killed Bridge left from one that is served.
-func listening(socket string) error {
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+// silent is the failure of a Bridge that listens and does not answer.
+func silent(err error, pid int) error {
+	return fault.Wrap(err, fault.Timeout, "control.ask", "the Bridge does not answer within %s", askLimit).
+		WithHint("it may be frozen or starting; look at %s, and end it if it stays so", Process(pid))
+}
+
+// Process names a process whose pid may be unknown.
+func Process(pid int) string {
+	if pid > 0 {
+		return fmt.Sprintf("process %d", pid)
+	}
+	return "its process"
+}
+
+// listening tells a socket that a killed Bridge left from one that is served, and by which
+// process, 0 when the system does not tell.
+func listening(socket string) (pid int, err error) {
+	const op = "control.ask"
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "control.ask", "cannot make a socket")
+		return 0, fault.Wrap(err, fault.Internal, op, "cannot make a socket: %v", err).WithHint("look at the limit of open files (ulimit -n)")
 	}
-	defer syscall.Close(fd)
-	switch err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: socket}); {
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
-		return fault.Wrap(err, fault.NotFound, "control.ask", "the Bridge of %s is gone", filepath.Base(socket))
+	defer unix.Close(fd)
+	// A frozen Bridge's queue may be full of those who asked before: to wait for a place in
+	// it would be to wait for ever.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return 0, fault.Wrap(err, fault.Internal, op, "cannot use a socket: %v", err).WithHint("try again")
+	}
+	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: socket}); {
+	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		return 0, fault.Wrap(err, fault.NotFound, op, "the Bridge of %s is gone", filepath.Base(socket))
+	case errors.Is(err, unix.EAGAIN):
+		return 0, silent(err, 0)
 	case err != nil:
-		return fault.Wrap(err, fault.Unavailable, "control.ask", "cannot connect to %s", socket)
+		return 0, fault.Wrap(err, fault.Unavailable, op, "cannot connect to %s: %v", socket, err).
+			WithHint("remove it if it is no socket; else make it its user's own (chmod 600 %s)", socket)
 	}
-	return nil
+	return peer(fd), nil
+}
+
+func rootCause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
 }
 
 // Sweep removes the sockets that killed Bridges left below base. It is called by a Bridge
@@ -157,7 +196,10 @@ func Sweep(base string) {
 	}
 	for _, e := range entries {
 		path := filepath.Join(base, e.Name())
-		if strings.HasSuffix(e.Name(), suffix) && fault.Is(listening(path), fault.NotFound) {
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		if _, err := listening(path); fault.Is(err, fault.NotFound) {
 			_ = os.Remove(path) // another Bridge that starts may have been faster
 		}
 	}

@@ -7,11 +7,8 @@
 package control
 
 import (
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/supervise"
 )
@@ -45,30 +42,3 @@ type Description struct {
 	StartedAt          time.Time                `json:"started_at"`
 	Workers            []supervise.WorkerStatus `json:"workers"`
 }
-
-// dir makes sure that base is a directory of this user that nobody else may enter.
-func dir(base string) error {
-	const op = "control.dir"
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		return fault.Wrap(err, fault.Unavailable, op, "cannot make %s", base)
-	}
-	return private(base)
-}
-
-// private refuses anything but a directory of this user that nobody else may enter; a link
-// to one is refused too.
-func private(base string) error {
-	const op = "control.dir"
-	info, err := os.Lstat(base)
-	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, op, "cannot look at %s", base)
-	}
-	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ours(info) {
-		return fault.New(fault.Unavailable, op, "%s is not a private directory of this user (%s)", base, info.Mode()).
-			WithHint("remove it, or set AKK_RUNTIME_DIR to a private directory")
-	}
-	return nil
-}
-
-// socketPath is where a Bridge listens.
-func socketPath(base string, id ids.BridgeID) string { return filepath.Join(base, string(id)+suffix) }

@@ -1,20 +1,27 @@
 package control_test
 
 import (
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/supervise"
 	"github.com/agent-knock-knock/akk/internal/testkit/freeze"
 )
@@ -79,7 +86,8 @@ func TestNoDirectoryMeansNoBridgeAndAPublicOneIsRefused(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := control.Ask(t.Context(), dir); !fault.Is(err, fault.Unavailable) {
+	_, err := control.Ask(t.Context(), dir)
+	if _, _, hint := fault.Public(err); !fault.Is(err, fault.Unavailable) || hint != "chmod 700 "+dir { // sockets may be in it
 		t.Errorf("a directory that others may enter: %v", err)
 	}
 	if _, err := control.Serve(dir, "bridge-a", nil, nil); !fault.Is(err, fault.Unavailable) {
@@ -116,8 +124,12 @@ func TestAKilledBridgeIsGoneAndAFrozenOneDoesNotAnswer(t *testing.T) {
 	}
 	freeze.Process(t, cmd.Process.Pid)
 	control.Sweep(dir)
-	if got, err := control.Ask(t.Context(), dir); err != nil || len(got) != 1 || !fault.Is(got[0].Err, fault.Timeout) {
-		t.Errorf("frozen: %+v %v", got, err)
+	got, err := control.Ask(t.Context(), dir)
+	if err != nil || len(got) != 1 || !fault.Is(got[0].Err, fault.Timeout) {
+		t.Fatalf("frozen: %+v %v", got, err)
+	}
+	if pid := cmd.Process.Pid; runtime.GOOS == "linux" && (got[0].PID != pid || !strings.Contains(got[0].Err.Error(), fmt.Sprint("process ", pid))) {
+		t.Errorf("frozen: its process %d is not named: %d %v", pid, got[0].PID, got[0].Err)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -127,5 +139,66 @@ func TestAKilledBridgeIsGoneAndAFrozenOneDoesNotAnswer(t *testing.T) {
 	control.Sweep(dir)
 	if got, err := control.Ask(t.Context(), dir); err != nil || len(got) != 0 {
 		t.Errorf("swept: %+v %v", got, err)
+	}
+}
+
+// A folder that no Bridge can make is told from one that none has made yet.
+func TestALinkThatLeadsNowhereIsNoProofThatNoBridgeRuns(t *testing.T) {
+	root := filepath.Dir(base(t))
+	for link, below := range map[string]string{"parent": "bridges", "above": "agent-knock-knock/bridges"} {
+		if err := os.Symlink(filepath.Join(root, "nowhere"), filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := control.Ask(t.Context(), filepath.Join(root, link, below))
+		if _, _, hint := fault.Public(err); !fault.Is(err, fault.Unavailable) || hint == "" {
+			t.Errorf("%s: %v %v", link, got, err)
+		}
+	}
+}
+
+// A place that is too long for a socket costs no Bridge its answers.
+func TestABridgeWhosePlaceIsTooLongIsAskedAllTheSame(t *testing.T) {
+	dir := filepath.Join(base(t), strings.Repeat("x", 100), "bridges")
+	id := ids.NewBridge()
+	s, err := control.Serve(dir, id, func() control.Description { return control.Description{BridgeID: id, PID: 7} }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	found := control.AskAll(t.Context(), []string{dir})
+	if !slices.ContainsFunc(found.Answers, func(a control.Answer) bool { return a.BridgeID == id && a.Err == nil && a.PID == 7 }) {
+		t.Errorf("%+v", found)
+	}
+}
+
+// Those who asked a frozen Bridge before fill its queue; the next one must not wait in it.
+func TestAFrozenBridgeWithAFullQueueIsGivenUp(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a full queue refuses here")
+	}
+	dir := base(t)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "bridge-full.sock")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+	got, err := control.Ask(t.Context(), dir)
+	if err != nil || len(got) != 1 || got[0].Err == nil || fault.Is(got[0].Err, fault.NotFound) {
+		t.Errorf("%+v %v", got, err)
 	}
 }

@@ -28,17 +28,25 @@ type Server struct {
 	health *health.Server
 }
 
-// Serve listens on the Bridge's socket below base and answers with what describe returns,
-// until Stop. describe is called for each question and must not block.
+// Serve listens on the Bridge's socket below base, or in the short place when base is too
+// long for one, and answers with what describe returns, until Stop. describe is called for
+// each question and must not block.
 func Serve(base string, id ids.BridgeID, describe func() Description, log *slog.Logger) (*Server, error) {
 	const op = "control.serve"
+	given := base
+	if tooLong(base, id) {
+		base = shortPlace()
+	}
 	if err := dir(base); err != nil {
 		return nil, err
+	}
+	if base != given {
+		Sweep(base) // who called us swept the other one
 	}
 	path := socketPath(base, id)
 	l, err := listen(path)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, op, "cannot listen on %s", path)
+		return nil, fault.Wrap(err, fault.Unavailable, op, "cannot listen on %s: %v", path, err)
 	}
 	s := &Server{path: path, grpc: grpc.NewServer(grpc.MaxConcurrentStreams(4), grpc.MaxRecvMsgSize(64<<10)), done: make(chan struct{}), health: health.NewServer()}
 	controlv1.RegisterControlServiceServer(s.grpc, &service{describe: describe})
@@ -57,7 +65,7 @@ func Serve(base string, id ids.BridgeID, describe func() Description, log *slog.
 // listen makes the socket under another name and moves it into place once it is listened
 // on and protected: whoever finds it there and is refused knows that its Bridge is gone.
 func listen(path string) (net.Listener, error) {
-	early := path + ".new"
+	early := path + newSuffix
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: early, Net: "unix"})
 	if err != nil {
 		return nil, err

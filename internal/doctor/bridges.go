@@ -8,6 +8,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/procinfo"
 	"github.com/agent-knock-knock/akk/internal/supervise"
 	"github.com/agent-knock-knock/akk/internal/version"
 )
@@ -26,7 +27,7 @@ const restartsOver = time.Minute
 // BridgeState is one running Bridge.
 type BridgeState struct {
 	BridgeID    string        `json:"bridge_id"`
-	Place       string        `json:"place"` // the folder of its socket
+	Place       string        `json:"place"` // the folder of its socket; "" for one that cannot be asked
 	PID         int           `json:"pid,omitempty"`
 	Version     string        `json:"version,omitempty"`
 	Host        string        `json:"host,omitempty"`
@@ -74,6 +75,11 @@ func bridgeState(a control.Answer, now time.Time) BridgeState {
 	b := BridgeState{BridgeID: string(a.BridgeID), Place: filepath.Dir(a.Socket), Workers: []WorkerState{}}
 	if a.Err != nil {
 		_, b.Problem, b.Advice = fault.Public(a.Err)
+		b.PID, b.Memory = a.PID, residentBytes(a.PID)
+		if p, err := procinfo.Read(a.PID); a.PID > 0 && err == nil && p.Stopped() {
+			b.Problem += fmt.Sprintf(": its process %d is stopped", a.PID)
+			b.Advice = fmt.Sprintf("let it go on (kill -CONT %d) or end it (kill -KILL %d)", a.PID, a.PID)
+		}
 		return b
 	}
 	d := a.Description
@@ -88,12 +94,12 @@ func bridgeState(a control.Answer, now time.Time) BridgeState {
 		b.Problem, b.Advice = "its Store was written by a newer release; it can only read", "install that release, then restart the Bridge"
 	}
 	for _, w := range d.Workers {
-		b.Workers = append(b.Workers, workerState(w, d.ProfileFingerprint, now))
+		b.Workers = append(b.Workers, workerState(w, d, now))
 	}
 	return b
 }
 
-func workerState(w supervise.WorkerStatus, fingerprint string, now time.Time) WorkerState {
+func workerState(w supervise.WorkerStatus, bridge control.Description, now time.Time) WorkerState {
 	out := WorkerState{Name: w.Name, Serves: w.Serves, State: string(w.State), PID: w.PID, AgeSeconds: int64(w.Age / time.Second), LastHeartbeat: w.LastHeartbeat,
 		Restarts: w.Restarts, Fingerprint: w.Fingerprint, LastError: w.LastError, Memory: residentBytes(w.PID)}
 	switch {
@@ -102,8 +108,8 @@ func workerState(w supervise.WorkerStatus, fingerprint string, now time.Time) Wo
 	case w.State == supervise.StateUnhealthy:
 		out.Problem, out.Advice = "it says that it does not serve", "the Bridge replaces it by itself"
 	case w.State == supervise.StateServing && now.Sub(w.LastHeartbeat) > silentAfter:
-		out.Problem, out.Advice = fmt.Sprintf("silent for %s", now.Sub(w.LastHeartbeat).Round(time.Second)), "the Bridge itself may be frozen: look at its process"
-	case w.Fingerprint != "" && w.Fingerprint != fingerprint:
+		out.Problem, out.Advice = fmt.Sprintf("silent for %s", now.Sub(w.LastHeartbeat).Round(time.Second)), fmt.Sprintf("the Bridge itself may be frozen: look at process %d, and at %d, which is the Bridge", w.PID, bridge.PID)
+	case w.Fingerprint != "" && w.Fingerprint != bridge.ProfileFingerprint:
 		out.Problem, out.Advice = "it serves another Profile fingerprint than its Bridge", "restart the Bridge"
 	case w.Restarts >= restartsMany && w.Age < restartsOver:
 		out.Problem, out.Advice = fmt.Sprintf("%d restarts", w.Restarts), "see its last error"
@@ -113,16 +119,19 @@ func workerState(w supervise.WorkerStatus, fingerprint string, now time.Time) Wo
 
 // bridges adds every Bridge with its workers to the report, and every place that was not
 // looked into.
-func (m Machine) bridges(r *MachineReport, found control.Found) {
+func (m Machine) bridges(r *MachineReport, found control.Found, left []unasked) {
 	for _, p := range found.Passed {
 		if p.Place == m.Places[0] { // where our own Bridges would be
 			r.putErr(CheckBridge, Unchecked, p.Err)
 			continue
 		}
-		_, problem, _ := fault.Public(p.Err)
-		r.put(CheckBridge, Warned, "nobody else may have a folder of that name there; a Bridge of yours in it is not seen", "passed over %s: %s", p.Place, problem)
+		_, problem, hint := fault.Public(p.Err)
+		r.put(CheckBridge, Warned, hint+"; a Bridge of yours in it is not seen", "passed over %s: %s", p.Place, problem)
 	}
 	r.Bridges = Bridges(found.Answers, time.Now())
+	for _, u := range left {
+		r.Bridges = append(r.Bridges, u.state(m.StoreDir))
+	}
 	for _, b := range r.Bridges {
 		r.bridge(b)
 	}
@@ -133,7 +142,11 @@ func (m Machine) bridges(r *MachineReport, found control.Found) {
 
 // bridge adds the rows of one Bridge.
 func (r *MachineReport) bridge(b BridgeState) {
-	if b.Problem != "" {
+	switch {
+	case b.Place == "": // what is not known is neither well nor ill
+		r.put(CheckBridge, Unchecked, b.Advice, "%s: %s", b.BridgeID, b.Problem)
+		return
+	case b.Problem != "":
 		r.put(CheckBridge, Failed, b.Advice, "%s in %s: %s", b.BridgeID, b.Place, b.Problem)
 		return
 	}

@@ -13,38 +13,54 @@ import (
 
 // contents looks for what waits, what is dead and what nobody owns.
 func (r *MachineReport) contents(tx *store.Tx, db *store.DB) error {
-	counts, err := outboxsql.Counts(tx, "")
-	if err != nil {
+	if err := r.callbacks(tx, db); err != nil {
 		return err
-	}
-	dead, words := 0, []string{}
-	for _, s := range []outbox.Status{outbox.Pending, outbox.Delivering, outbox.Failed, outbox.Unproved, outbox.Exhausted} {
-		if n := counts[s]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, s))
-		}
-		if s.Dead() {
-			dead += counts[s]
-		}
-	}
-	left, err := abandoned(tx, db)
-	if err != nil {
-		return err
-	}
-	switch {
-	case dead > 0:
-		r.put(CheckCallbacks, Failed, "see `agent-knock-knock outbox list --dead`, then redrive or discard each", "callbacks that nobody will deliver: %s", strings.Join(words, ", "))
-	case left > 0:
-		r.put(CheckCallbacks, Warned, "start a Bridge with their Profile and session, or discard them: `agent-knock-knock outbox list`",
-			"%d callbacks wait for a Bridge of their session, and none has come for %s", left, abandonedAfter)
-	case len(words) > 0:
-		r.put(CheckCallbacks, OK, "", "on their way: %s", strings.Join(words, ", "))
-	default:
-		r.put(CheckCallbacks, OK, "", "none waits")
 	}
 	if err := r.leases(tx); err != nil {
 		return err
 	}
 	return r.owners(tx, db)
+}
+
+// callbacks tells those that are on their way from those that no Bridge comes for and
+// those that nobody will deliver.
+func (r *MachineReport) callbacks(tx *store.Tx, db *store.DB) error {
+	counts, err := outboxsql.Counts(tx, "")
+	if err != nil {
+		return err
+	}
+	left, err := abandoned(tx, db)
+	if err != nil {
+		return err
+	}
+	counts[outbox.Pending] -= left
+	dead := worded(counts, outbox.Failed, outbox.Unproved, outbox.Exhausted)
+	moving := worded(counts, outbox.Pending, outbox.Delivering)
+	if dead != "" {
+		r.put(CheckCallbacks, Failed, "see `agent-knock-knock outbox list --dead`, then redrive or discard each", "callbacks that nobody will deliver: %s", dead)
+	}
+	if left > 0 {
+		r.put(CheckCallbacks, Warned, "start a Bridge with their Profile and session, or discard them: `agent-knock-knock outbox list`",
+			"%d callbacks wait for a Bridge of their session, and none has come for %s", left, abandonedAfter)
+	}
+	switch {
+	case moving != "":
+		r.put(CheckCallbacks, OK, "", "on their way: %s", moving)
+	case dead == "" && left == 0:
+		r.put(CheckCallbacks, OK, "", "none waits")
+	}
+	return nil
+}
+
+// worded says how many there are of each status that has any.
+func worded(counts map[outbox.Status]int, statuses ...outbox.Status) string {
+	var words []string
+	for _, s := range statuses {
+		if n := counts[s]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // abandonedAfter is how long a callback may wait for a Bridge of its own session before it
@@ -53,16 +69,13 @@ const abandonedAfter = 10 * time.Minute
 
 // abandoned counts the callbacks that wait for a Bridge that ended a while ago.
 func abandoned(tx *store.Tx, db *store.DB) (n int, err error) {
-	rows, err := outboxsql.List(tx, []outbox.Status{outbox.Pending}, outboxsql.MaxList)
+	waiting, err := outboxsql.WaitingSince(tx, tx.Now.Add(-abandonedAfter))
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range rows {
-		if tx.Now.Sub(row.CreatedAt) < abandonedAfter {
-			continue
-		}
-		if lives, err := db.Alive(row.Owner); err == nil && !lives {
-			n++
+	for owner, count := range waiting {
+		if lives, err := db.Alive(owner); err == nil && !lives {
+			n += count
 		}
 	}
 	return n, nil
@@ -71,18 +84,13 @@ func abandoned(tx *store.Tx, db *store.DB) (n int, err error) {
 // leases: an attempt whose lease ran out is decided by its Bridge's next pass, a few
 // seconds later; one that stays has no Bridge.
 func (r *MachineReport) leases(tx *store.Tx) error {
-	rows, err := outboxsql.List(tx, []outbox.Status{outbox.Delivering}, outboxsql.MaxList)
+	stale, err := outboxsql.StaleLeases(tx)
 	if err != nil {
 		return err
 	}
-	stale := 0
-	for _, row := range rows {
-		if row.LeaseExpiresAt.Before(tx.Now) {
-			stale++
-		}
-	}
 	if stale > 0 {
-		r.put(CheckLeases, Failed, "start the Bridge of that Profile again; it decides them", "%d callback attempts ran out of their lease and nobody decided them", stale)
+		r.put(CheckLeases, Failed, "start a Bridge of that Profile and session again, it decides them; when none will come, see `agent-knock-knock outbox show ID`, "+
+			"then `outbox discard ID --yes`, or look in the Host and `outbox redrive ID --i-have-checked`", "%d callback attempts ran out of their lease and nobody decided them", stale)
 		return nil
 	}
 	r.put(CheckLeases, OK, "", "none is stale")

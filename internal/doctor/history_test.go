@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/supervise"
 )
@@ -13,11 +14,11 @@ import (
 func TestRestartsOfAWorkerThatServesForLongAreHistory(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	w := supervise.WorkerStatus{Name: "akk-callback", State: supervise.StateServing, PID: 1, Restarts: restartsMany, LastHeartbeat: now, Age: restartsOver - time.Second}
-	if got := workerState(w, "", now); got.Problem == "" {
+	if got := workerState(w, control.Description{}, now); got.Problem == "" {
 		t.Error("restarts of a young process are no problem")
 	}
 	w.Age = restartsOver
-	if got := workerState(w, "", now); got.Problem != "" || got.Restarts != restartsMany {
+	if got := workerState(w, control.Description{}, now); got.Problem != "" || got.Restarts != restartsMany {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,6 +7,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/profile"
@@ -44,10 +45,11 @@ type Check struct {
 	Selection string `json:"selection,omitempty"` // profile: the real path or built-in id
 	Scope     string `json:"scope,omitempty"`     // standalone_bridge_scope
 	Variable  string `json:"variable,omitempty"`  // controller_context: the name, never the value
-	Path      string `json:"path,omitempty"`      // callback_executable, as the Profile says it
+	Path      string `json:"path,omitempty"`      // callback_executable, as the Profile says it; agents
+	Version   string `json:"version,omitempty"`   // agents: what the program prints
 }
 
-// Report is the whole answer. When the Profile cannot be read, only its own row is there
+// Report is the whole answer of a doctor with a Profile. When the Profile cannot be read, only its own row is there
 // and the fields about the Profile are null.
 type Report struct {
 	OK                   bool    `json:"ok"`
@@ -58,8 +60,18 @@ type Report struct {
 	Scope                *string `json:"controller_context_scope"`
 	StandaloneCompatible *bool   `json:"standalone_bridge_compatible"`
 	Checks               []Check `json:"checks"`
+	// Version and Bridges are there when the machine was checked, too: see WithMachine.
+	Version string        `json:"version,omitempty"`
+	Bridges []BridgeState `json:"bridges,omitempty"`
 	// TestCallback is there when a person asked for one.
 	TestCallback *TestCallback `json:"test_callback,omitempty"`
+}
+
+// WithMachine is the report with the checks of the machine after its own.
+func (r Report) WithMachine(m MachineReport) Report {
+	r.Checks = slices.Concat(r.Checks, m.Checks)
+	r.Version, r.Bridges, r.OK = m.Version, m.Bridges, r.OK && m.OK
+	return r
 }
 
 // HostMode checks what a standalone Bridge needs from a Host: the Profile, the exact Host
@@ -103,13 +115,15 @@ func (r *Report) add(c Check, err error) {
 	r.Checks = append(r.Checks, c)
 }
 
-// Failures names the checks that failed, in order.
-func (r Report) Failures() []string {
-	var names []string
-	for _, c := range r.Checks {
-		if c.Status == Failed {
-			names = append(names, c.Name)
+// Failures names the checks that found an error, in order.
+func (r Report) Failures() []string { return Named(r.Checks, Failed) }
+
+// Named are the names of the checks with a status, in order.
+func Named(checks []Check, s Status) (out []string) {
+	for _, c := range checks {
+		if c.Status == s {
+			out = append(out, c.Name)
 		}
 	}
-	return names
+	return out
 }

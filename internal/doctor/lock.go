@@ -25,12 +25,16 @@ const (
 // owner that was stopped or waits for its disk: every other Bridge's task waits for that.
 // One that goes from hand to hand is in use, however busy they are.
 func (m Machine) lock(ctx context.Context, r *MachineReport) {
+	if m.StoreDir == "" {
+		r.put(CheckStoreLock, Unchecked, noStoreHint, noStore)
+		return
+	}
 	f, err := os.OpenFile(filepath.Join(m.StoreDir, store.LockName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // no Bridge has been here
 	}
 	if err != nil {
-		r.put(CheckStoreLock, Unchecked, "", "%v", err)
+		r.put(CheckStoreLock, Unchecked, "let it be a regular file in a directory of this user, or name another directory with --store-dir", "%v", err)
 		return
 	}
 	defer f.Close() // lets the lock go
@@ -43,7 +47,7 @@ func (m Machine) lock(ctx context.Context, r *MachineReport) {
 			r.put(CheckStoreLock, OK, "", "free")
 			return
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			r.put(CheckStoreLock, Unchecked, "", "the Store's lock cannot be tried: %v", err)
+			r.put(CheckStoreLock, Unchecked, "use a disk that has locks (flock) for --store-dir; a network disk may have none", "the Store's lock cannot be tried: %v", err)
 			return
 		case time.Since(start) > lockLimit:
 			who, hint := "another process", "end the Bridge that does not answer; a dead one holds no lock"
@@ -62,7 +66,7 @@ func (m Machine) lock(ctx context.Context, r *MachineReport) {
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			r.put(CheckStoreLock, Unchecked, "", "the Store's lock was not tried to the end: %v", context.Cause(ctx))
+			r.put(CheckStoreLock, Unchecked, "run doctor again, and let it end", "the Store's lock was not tried to the end: %v", context.Cause(ctx))
 			return
 		}
 	}

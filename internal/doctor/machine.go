@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/fault"
-	"github.com/agent-knock-knock/akk/internal/store"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 	"github.com/agent-knock-knock/akk/internal/version"
 )
@@ -47,13 +44,11 @@ const (
 	// Free bytes below which the Store's disk is a warning, or an error.
 	diskLow  = 1 << 30
 	diskFull = 100 << 20
-	// instancesLow: every monitor holds one inotify instance, and so do other programs.
-	instancesLow = 256
 )
 
 // Machine is where to look.
 type Machine struct {
-	StoreDir string   // absolute
+	StoreDir string   // absolute; "" when none is known, which is a check that cannot be made
 	Places   []string // where Bridges of this user may have their sockets; the first is our own
 	Programs []Program
 	LookPath func(string) (string, error)
@@ -66,19 +61,6 @@ type MachineReport struct {
 	Version string        `json:"version"`
 	Checks  []Check       `json:"checks"`
 	Bridges []BridgeState `json:"bridges"`
-}
-
-// Failures names the checks that found an error, Unknown those that could not be made.
-func (r MachineReport) Failures() []string { return r.named(Failed) }
-func (r MachineReport) Unknown() []string  { return r.named(Unchecked) }
-
-func (r MachineReport) named(s Status) (out []string) {
-	for _, c := range r.Checks {
-		if c.Status == s {
-			out = append(out, c.Name)
-		}
-	}
-	return out
 }
 
 func (r *MachineReport) put(name string, status Status, hint, format string, args ...any) {
@@ -97,16 +79,17 @@ func (r *MachineReport) putErr(name string, status Status, err error) {
 // nothing and starts nothing but the programs' own --version.
 func (m Machine) Check(ctx context.Context) MachineReport {
 	r := MachineReport{OK: true, Mode: ModeMachine, Version: version.Version, Checks: []Check{}, Bridges: []BridgeState{}}
-	m.programs(ctx, &r)
+	said := m.versions(ctx)
+	m.programs(&r, said)
 	m.tmux(ctx, &r)
-	m.agents(&r)
+	m.agents(&r, said)
 	m.permissions(&r)
 	m.disk(&r)
 	fileWatches(&r)
-	found := control.AskAll(ctx, m.Places)
+	found, unasked := m.running(ctx)
 	m.store(ctx, &r)
 	m.lock(ctx, &r)
-	m.bridges(&r, found)
+	m.bridges(&r, found, unasked)
 	return r
 }
 
@@ -119,26 +102,12 @@ func (m Machine) tmux(ctx context.Context, r *MachineReport) {
 	r.put(CheckTmux, OK, "", "%s", v)
 }
 
-func (m Machine) agents(r *MachineReport) {
-	look := m.LookPath
-	if look == nil {
-		look = exec.LookPath
-	}
-	var found []string
-	for _, name := range []string{"codex", "claude"} {
-		if path, err := look(name); err == nil {
-			found = append(found, path)
-		}
-	}
-	if len(found) == 0 {
-		r.put(CheckAgents, Warned, "install codex or claude, or put it on PATH; agents that run already are found without it", "neither codex nor claude is on PATH")
-		return
-	}
-	r.put(CheckAgents, OK, "", "%s", strings.Join(found, ", "))
-}
-
 // permissions: what holds tasks and answers is for this user alone.
 func (m Machine) permissions(r *MachineReport) {
+	if m.StoreDir == "" {
+		r.put(CheckPermissions, Unchecked, noStoreHint, noStore)
+		return
+	}
 	info, err := os.Lstat(m.StoreDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -147,8 +116,11 @@ func (m Machine) permissions(r *MachineReport) {
 	case err != nil:
 		r.put(CheckPermissions, Unchecked, "run as the user who owns it", "%s cannot be looked at: %v", m.StoreDir, err)
 		return
+	case info.Mode().Type() == fs.ModeSymlink:
+		r.put(CheckPermissions, Failed, "name the real directory with --store-dir"+target(m.StoreDir), "%s is a link, and a Bridge opens no Store behind one", m.StoreDir)
+		return
 	case !info.IsDir():
-		r.put(CheckPermissions, Failed, "name a directory with --store-dir", "%s is not a directory", m.StoreDir)
+		r.put(CheckPermissions, Failed, "move that file away, or name a directory with --store-dir", "%s is not a directory", m.StoreDir)
 		return
 	}
 	open := []string{}
@@ -171,7 +143,19 @@ func (m Machine) permissions(r *MachineReport) {
 	}
 }
 
+// target names where a link leads, when it leads anywhere.
+func target(link string) string {
+	if real, err := filepath.EvalSymlinks(link); err == nil {
+		return ": " + real
+	}
+	return ""
+}
+
 func (m Machine) disk(r *MachineReport) {
+	if m.StoreDir == "" {
+		r.put(CheckDisk, Unchecked, noStoreHint, noStore)
+		return
+	}
 	dir := m.StoreDir
 	for !exists(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
@@ -179,7 +163,7 @@ func (m Machine) disk(r *MachineReport) {
 	free, err := freeBytes(dir)
 	switch {
 	case err != nil:
-		r.put(CheckDisk, Unchecked, "", "%v", err)
+		r.put(CheckDisk, Unchecked, "run `df` on it; if that hangs or fails, its disk is not well, or use another --store-dir", "%v", err)
 	case free < diskFull:
 		r.put(CheckDisk, Failed, "free space there, or use another --store-dir", "%s free below %s", size(free), dir)
 	case free < diskLow:
@@ -196,31 +180,4 @@ func size(n uint64) string {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 	}
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-}
-
-// store opens the Store for reading and looks at what waits in it.
-func (m Machine) store(ctx context.Context, r *MachineReport) {
-	db, err := store.Open(ctx, m.StoreDir, store.Options{ReadOnly: true})
-	switch {
-	case fault.Is(err, fault.NotFound):
-		r.put(CheckStore, OK, "", "none yet in %s", m.StoreDir)
-		return
-	case err != nil:
-		r.putErr(CheckStore, Unchecked, err)
-		return
-	}
-	defer db.Close()
-	info, err := os.Stat(filepath.Join(m.StoreDir, store.FileName))
-	if err != nil {
-		r.put(CheckStore, Unchecked, "", "%v", err)
-		return
-	}
-	if err := db.CheckRelease(); err != nil {
-		r.putErr(CheckStore, Failed, err)
-		return
-	}
-	r.put(CheckStore, OK, "", "readable, %s", size(uint64(info.Size())))
-	if err := db.View(ctx, func(tx *store.Tx) error { return r.contents(tx, db) }); err != nil {
-		r.putErr(CheckStore, Unchecked, err)
-	}
 }

@@ -37,18 +37,3 @@ func freeBytes(dir string) (uint64, error) {
 	}
 	return st.Bavail * uint64(st.Bsize), nil
 }
-
-// fileWatches: a monitor that cannot watch files falls back to a look a second.
-func fileWatches(r *MachineReport) {
-	const file = "/proc/sys/fs/inotify/max_user_instances"
-	b, err := os.ReadFile(file)
-	n, perr := strconv.Atoi(strings.TrimSpace(string(b)))
-	switch {
-	case err != nil || perr != nil:
-		r.put(CheckFileWatches, Unchecked, "", "%s cannot be read", file)
-	case n < instancesLow:
-		r.put(CheckFileWatches, Warned, "sysctl fs.inotify.max_user_instances=1024", "%d inotify instances for this user; every monitor needs one", n)
-	default:
-		r.put(CheckFileWatches, OK, "", "%d inotify instances for this user", n)
-	}
-}

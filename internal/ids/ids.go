@@ -71,6 +71,14 @@ func (s SubjectID) Watch() (WatchID, bool) {
 	return WatchID(s), strings.HasPrefix(string(s), watchPrefix)
 }
 
+// Kind is the word for what it names, turn or watch: the key of its id in logs.
+func (s SubjectID) Kind() string {
+	if _, ok := s.Watch(); ok {
+		return "watch"
+	}
+	return "turn"
+}
+
 // NewTransition mints the identity of one change of a terminal's native thread.
 func NewTransition() TransitionID { return TransitionID("transition-" + random(8)) }
 

@@ -33,10 +33,7 @@ func newWatch(s *Supervisor, spec wire.MonitorSpec) *watch {
 
 // about is a log whose lines name what a monitor serves, as everybody else's do.
 func about(log *slog.Logger, subject ids.SubjectID) *slog.Logger {
-	if id, ok := subject.Watch(); ok {
-		return log.With("watch", string(id))
-	}
-	return log.With("turn", string(subject))
+	return log.With(subject.Kind(), string(subject))
 }
 
 // keep reports whether this watch serves spec, and takes what spec knows better.

@@ -216,7 +216,7 @@ func (m *monitorServer) Watch(r *monitorv1.WatchRequest, stream grpc.ServerStrea
 		if status.Code(err) == codes.Canceled { // the Bridge ended it: the usual way
 			level = slog.LevelDebug
 		}
-		m.opts.Log.Log(ctx, level, "watch ended early", "subject", string(spec.Subject()), "error", err)
+		m.opts.Log.Log(ctx, level, "watch ended early", spec.Subject().Kind(), string(spec.Subject()), "error", err)
 	}
 	return err
 }
