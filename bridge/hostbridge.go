@@ -179,6 +179,7 @@ func (b *bridge) build(ctx context.Context, o cli.HostBridgeOptions) (err error)
 		reconcile.Phase{Name: "watches", Startup: b.watches.Sweep, Sweep: b.watches.Sweep},
 		reconcile.Phase{Name: "callbacks", Startup: b.recoverCallbacks, Sweep: b.recoverCallbacks},
 		reconcile.Phase{Name: "retention", Sweep: (&retention.Keeper{DB: b.db, Clock: clock.System{}, Log: b.log}).Sweep},
+		reconcile.Phase{Name: "memory", Sweep: (&lean{clock: clock.System{}}).Sweep},
 	)
 	return nil
 }

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"sync"
+	"time"
 
 	"github.com/agent-knock-knock/akk/internal/agent"
 	"github.com/agent-knock-knock/akk/internal/agent/claude"
 	"github.com/agent-knock-knock/akk/internal/agent/codex"
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/observe"
+	"github.com/agent-knock-knock/akk/internal/proc"
 	"github.com/agent-knock-knock/akk/internal/profile"
 	"github.com/agent-knock-knock/akk/internal/tmux"
 	"github.com/agent-knock-knock/akk/internal/wire"
@@ -46,7 +49,8 @@ func watch(ctx context.Context, s wire.MonitorSpec, feed *wire.Feed) error {
 	if !ok {
 		return fault.New(fault.Invalid, "monitor.watch", "agent %q is not known here", s.Anchor.Agent)
 	}
-	debug.FreeOSMemory() // what the start needed, once; from here on little is
+	release() // what the start needed
+	defer leanSoon(ctx)()
 	run := observe.Run
 	switch s.Mode {
 	case wire.WatchTask:
@@ -60,6 +64,34 @@ func watch(ctx context.Context, s wire.MonitorSpec, feed *wire.Feed) error {
 			Ref: s.Ref, Anchor: s.Anchor, Pasted: s.Pasted, EnteredAt: s.EnteredAt, Accepted: s.Accepted, OpenPrompt: s.OpenPrompt,
 		},
 		adapter(), feed.Emit)
+}
+
+// settled is when a watch has looked at all that it looks at; from then on it nearly always
+// waits.
+const settled = 10 * time.Second
+
+// leanSoon gives back what the first looks needed, once they are over. The returned func
+// waits for that, or keeps it from happening.
+func leanSoon(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		t := time.NewTimer(settled)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			release()
+		case <-ctx.Done():
+		}
+	})
+	return func() { cancel(); waits.Wait() }
+}
+
+// release gives back memory that is free and the pages of the program itself. What the
+// system does not take back stays, and harms nothing.
+func release() {
+	debug.FreeOSMemory()
+	_ = proc.ReleaseImage()
 }
 
 func fingerprint(document []byte) (string, error) {

@@ -50,6 +50,7 @@ func serve(ctx context.Context) error {
 		if err := runners.Warm(); err != nil {
 			log.Warn("no runner is ready yet", "error", err)
 		}
+		_ = proc.ReleaseImage() // what only the start needed; what stays costs nothing
 		return func(ctx context.Context, j wire.CallbackJob) outbox.Outcome {
 			return executor.Run(ctx, callbackexec.Job{
 				Profile: p, Live: h.Route, Route: j.Route, RouteID: j.RouteID, Session: h.ControllerSession,

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 
 func play(role string) int {
 	switch role {
+	case "image":
+		return releaseImage()
 	case "lifeline": // ends with 3 when the starter is gone
 		gone := make(chan struct{})
 		proc.WatchLifeline(3, func() { close(gone) })
