@@ -11,9 +11,7 @@ import (
 // answerOperators opens the socket on which doctor asks this Bridge. A Bridge without it
 // works; it only cannot be asked.
 func (b *bridge) answerOperators() {
-	base := controlDir()
-	control.Sweep(base)
-	s, err := control.Serve(base, b.id, b.describe, b.log)
+	s, err := control.Serve(controlDir(), b.id, b.describe, b.log)
 	if err != nil {
 		b.log.Warn("doctor cannot ask this Bridge", "err", err)
 		return

@@ -78,9 +78,21 @@ func checkMachine(ctx context.Context, dir string, deps Deps) doctor.MachineRepo
 	return deps.Machine(ctx, DoctorOptions{StoreDir: path})
 }
 
+// interrupted is the end of a command that was told to end: what was not asked to the end
+// would look ill.
+func interrupted(cmd *cobra.Command) error {
+	if err := cmd.Context().Err(); err != nil {
+		return fault.Wrap(err, CodeUnchecked, "cli."+cmd.Name(), "%s was interrupted", cmd.Name()).WithHint("run it again, and let it end")
+	}
+	return nil
+}
+
 // writeReport writes the checks and the Bridges for people, or the whole document for
 // programs, and says by the error which exit it means.
 func writeReport(cmd *cobra.Command, checks []doctor.Check, bridges []doctor.BridgeState, document any, out Output) error {
+	if err := interrupted(cmd); err != nil {
+		return err
+	}
 	if out.JSON {
 		if err := writeJSON(cmd.OutOrStdout(), document); err != nil {
 			return err

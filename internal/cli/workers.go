@@ -30,6 +30,9 @@ func newWorkers(deps Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := interrupted(cmd); err != nil {
+				return err
+			}
 			out := outputFor(cmd, asJSON, deps)
 			if out.JSON {
 				return writeJSON(cmd.OutOrStdout(), map[string]any{"bridges": bridges})

@@ -13,8 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
@@ -44,6 +46,18 @@ type Found struct {
 type Passed struct {
 	Place string
 	Err   error
+	Own   bool // a Bridge of the first place would be in it
+}
+
+// Unseen says why the Bridges of our own place could not be looked for; doctor names the
+// other places.
+func (f Found) Unseen() error {
+	for _, p := range f.Passed {
+		if p.Own {
+			return p.Err
+		}
+	}
+	return nil
 }
 
 // AskAll asks every Bridge in every place, in the order of the places, and in the one that
@@ -60,7 +74,7 @@ func AskAll(ctx context.Context, places []string) (f Found) {
 		}
 		answers, err := Ask(ctx, place)
 		if err != nil {
-			f.Passed = append(f.Passed, Passed{place, err})
+			f.Passed = append(f.Passed, Passed{place, err, place == ownPlace(places[0])})
 		}
 		f.Answers = append(f.Answers, answers...)
 	}
@@ -124,6 +138,11 @@ func ask(ctx context.Context, socket string) (Description, error) {
 	}
 	defer conn.Close()
 	h, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: controlv1.ControlService_ServiceDesc.ServiceName})
+	if status.Code(err) == codes.Unavailable {
+		if _, gone := listening(socket); fault.Is(gone, fault.NotFound) {
+			return Description{}, gone // it ended meanwhile
+		}
+	}
 	if err != nil {
 		return nobody, silent(err, pid)
 	}

@@ -93,6 +93,18 @@ func TestNoDirectoryMeansNoBridgeAndAPublicOneIsRefused(t *testing.T) {
 	if _, err := control.Serve(dir, "bridge-a", nil, nil); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("a directory that others may enter: %v", err)
 	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := control.Serve(dir, "bridge-a", nil, nil); !fault.Is(err, fault.Unavailable) { // nobody would ask there
+		t.Errorf("a directory in one that others may enter: %v", err)
+	}
+	if err := os.Chmod(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	target := t.TempDir()
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -201,4 +213,36 @@ func TestAFrozenBridgeWithAFullQueueIsGivenUp(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Err == nil || fault.Is(got[0].Err, fault.NotFound) {
 		t.Errorf("%+v %v", got, err)
 	}
+}
+
+// A Bridge that ends between two of our steps is gone, not silent.
+func TestABridgeThatEndsWhileItIsAskedIsGone(t *testing.T) {
+	dir := base(t)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "bridge-ends.sock"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		var asked []net.Conn
+		for range 2 { // the look whether somebody listens, and the question
+			if c, err := l.Accept(); err == nil {
+				asked = append(asked, c)
+			}
+		}
+		l.Close()
+		for _, c := range asked {
+			c.Close()
+		}
+	}()
+	got, err := control.Ask(t.Context(), dir)
+	if err != nil || len(got) != 1 || !fault.Is(got[0].Err, fault.NotFound) {
+		t.Errorf("%+v %v", got, err)
+	}
+	<-ended
 }

@@ -25,14 +25,20 @@ const (
 // doctor looks into it that was not told one place, and those whose place is too long.
 func shortPlace() string { return fmt.Sprintf("/tmp/agent-knock-knock-%d/bridges", os.Getuid()) }
 
-func tooLong(base string, id ids.BridgeID) bool {
-	return len(socketPath(base, id)+newSuffix) > maxSocket
+func tooLong(base string) bool { return len(socketPath(base, anyID)+newSuffix) > maxSocket }
+
+// ownPlace is where a Bridge listens that is told the place.
+func ownPlace(place string) string {
+	if tooLong(place) {
+		return shortPlace()
+	}
+	return place
 }
 
 // withShort adds the short place where a Bridge of one of the places would be in it.
 func withShort(places []string) []string {
 	short := shortPlace()
-	if slices.ContainsFunc(places, func(p string) bool { return tooLong(p, anyID) }) && !slices.Contains(places, short) {
+	if slices.ContainsFunc(places, tooLong) && !slices.Contains(places, short) {
 		return append(slices.Clone(places), short)
 	}
 	return places
@@ -41,13 +47,19 @@ func withShort(places []string) []string {
 // socketPath is where a Bridge listens.
 func socketPath(base string, id ids.BridgeID) string { return filepath.Join(base, string(id)+suffix) }
 
-// dir makes sure that base is a directory of this user that nobody else may enter.
+// dir makes sure that base and the folder that it is in are directories of this user that
+// nobody else may enter: nobody asks in others.
 func dir(base string) error {
 	const op = "control.dir"
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		return fault.Wrap(err, fault.Unavailable, op, "cannot make %s: %v", base, rootCause(err)).WithHint("set AKK_RUNTIME_DIR to a private directory")
+	for _, d := range []string{filepath.Dir(base), base} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fault.Wrap(err, fault.Unavailable, op, "cannot make %s: %v", d, rootCause(err)).WithHint("set AKK_RUNTIME_DIR to a private directory")
+		}
+		if err := private(d); err != nil {
+			return err
+		}
 	}
-	return private(base)
+	return nil
 }
 
 // private refuses anything but a directory of this user that nobody else may enter; a link

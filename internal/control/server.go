@@ -30,19 +30,14 @@ type Server struct {
 
 // Serve listens on the Bridge's socket below base, or in the short place when base is too
 // long for one, and answers with what describe returns, until Stop. describe is called for
-// each question and must not block.
+// each question and must not block. It also removes what killed Bridges left there.
 func Serve(base string, id ids.BridgeID, describe func() Description, log *slog.Logger) (*Server, error) {
 	const op = "control.serve"
-	given := base
-	if tooLong(base, id) {
-		base = shortPlace()
-	}
+	base = ownPlace(base)
 	if err := dir(base); err != nil {
 		return nil, err
 	}
-	if base != given {
-		Sweep(base) // who called us swept the other one
-	}
+	Sweep(base)
 	path := socketPath(base, id)
 	l, err := listen(path)
 	if err != nil {

@@ -121,7 +121,7 @@ func workerState(w supervise.WorkerStatus, bridge control.Description, now time.
 // looked into.
 func (m Machine) bridges(r *MachineReport, found control.Found, left []unasked) {
 	for _, p := range found.Passed {
-		if p.Place == m.Places[0] { // where our own Bridges would be
+		if p.Own {
 			r.putErr(CheckBridge, Unchecked, p.Err)
 			continue
 		}

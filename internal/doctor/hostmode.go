@@ -62,7 +62,7 @@ type Report struct {
 	Checks               []Check `json:"checks"`
 	// Version and Bridges are there when the machine was checked, too: see WithMachine.
 	Version string        `json:"version,omitempty"`
-	Bridges []BridgeState `json:"bridges,omitempty"`
+	Bridges []BridgeState `json:"bridges,omitzero"` // empty when none runs
 	// TestCallback is there when a person asked for one.
 	TestCallback *TestCallback `json:"test_callback,omitempty"`
 }

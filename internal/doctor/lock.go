@@ -19,6 +19,8 @@ const (
 	// milliseconds; a dead owner holds nothing.
 	lockLimit = time.Second
 	lockPause = 20 * time.Millisecond
+
+	regularHint = "let it be a regular file in a directory of this user, or name another directory with --store-dir"
 )
 
 // lock tries the Store's lock and lets it go at once. One that stays with one owner has an
@@ -29,15 +31,19 @@ func (m Machine) lock(ctx context.Context, r *MachineReport) {
 		r.put(CheckStoreLock, Unchecked, noStoreHint, noStore)
 		return
 	}
-	f, err := os.OpenFile(filepath.Join(m.StoreDir, store.LockName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	f, err := os.OpenFile(filepath.Join(m.StoreDir, store.LockName), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // no Bridge has been here
 	}
 	if err != nil {
-		r.put(CheckStoreLock, Unchecked, "let it be a regular file in a directory of this user, or name another directory with --store-dir", "%v", err)
+		r.put(CheckStoreLock, Unchecked, regularHint, "%v", err)
 		return
 	}
 	defer f.Close() // lets the lock go
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		r.put(CheckStoreLock, Unchecked, regularHint, "%s is not a regular file", f.Name())
+		return
+	}
 	start, pause, first := time.Now(), time.NewTicker(lockPause), 0
 	defer pause.Stop()
 	for {

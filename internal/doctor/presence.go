@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agent-knock-knock/akk/internal/control"
+	"github.com/agent-knock-knock/akk/internal/fault"
 )
 
 const (
@@ -67,12 +68,14 @@ func (m Machine) without(found control.Found) (left []unasked, young bool) {
 	}
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".lock")
-		if !ok || slices.ContainsFunc(found.Answers, func(a control.Answer) bool { return string(a.BridgeID) == id }) {
+		if !ok || slices.ContainsFunc(found.Answers, func(a control.Answer) bool {
+			return string(a.BridgeID) == id && !fault.Is(a.Err, fault.NotFound) // nobody listens: its lock says whether it lives
+		}) {
 			continue
 		}
 		info, err := e.Info()
 		switch {
-		case err != nil: // it went meanwhile
+		case err != nil, !info.Mode().IsRegular(): // it went meanwhile, or is no lock of a Bridge
 		case time.Since(info.ModTime()).Abs() < lockAge:
 			young = true
 		default:
@@ -86,12 +89,12 @@ func (m Machine) without(found control.Found) (left []unasked, young bool) {
 
 // holder reports whether a process holds the lock of the file, and which.
 func holder(path string) (pid int, held bool) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0) // a pipe must not hold us
 	if err != nil {
 		return 0, !errors.Is(err, fs.ErrNotExist) // what cannot be told is alive
 	}
 	defer f.Close() // lets the lock go
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
 		return 0, false
 	}
 	return flockOwner(f), true
@@ -101,6 +104,6 @@ func holder(path string) (pid int, held bool) {
 func (u unasked) state(storeDir string) BridgeState {
 	b := BridgeState{BridgeID: u.id, PID: u.pid, StoreDir: storeDir, Memory: residentBytes(u.pid), Problem: "it lives on this Store and cannot be asked", Workers: []WorkerState{}}
 	b.Advice = fmt.Sprintf("see in its log why it has no socket, make that folder usable (see AKK_RUNTIME_DIR) and restart %s; "+
-		"it is well if its Host has not spoken to it yet, or gave it another AKK_RUNTIME_DIR: run doctor with that one", control.Process(u.pid))
+		"it is well if its Host has not spoken to it yet, if it is ending, or if its Host gave it another AKK_RUNTIME_DIR: run doctor again, or with that one", control.Process(u.pid))
 	return b
 }

@@ -31,6 +31,8 @@ func (m Machine) programs(r *MachineReport, said map[string]saying) {
 			r.put(CheckPrograms, OK, "", "%s is not installed; without it: %s", name, p.Without)
 		case errors.Is(err, fs.ErrNotExist):
 			r.put(CheckPrograms, Failed, hint, "%s is missing", p.Path)
+		case errors.Is(err, context.DeadlineExceeded):
+			r.put(CheckPrograms, Unchecked, "run `"+p.Path+" --version` by hand, then doctor again; if it hangs, "+hint, "%s does not say its version%s", p.Path, why(err))
 		case err != nil:
 			r.put(CheckPrograms, Failed, hint, "%s does not say its version%s", p.Path, why(err))
 		case got != version.Version:

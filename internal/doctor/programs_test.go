@@ -74,6 +74,9 @@ func TestAgentsAreShownWithTheirVersionsAndOneThatHangsDelaysNobody(t *testing.T
 	if codex.Status != OK || codex.Path != filepath.Join(dir, "codex") || codex.Version != "codex-cli 1.2.3" || codex.Detail != codex.Path+": codex-cli 1.2.3" {
 		t.Errorf("%+v", codex)
 	}
+	if sibling.Status != Unchecked { // slow is not broken
+		t.Errorf("%+v", sibling)
+	}
 	for _, c := range []Check{claude, sibling} {
 		if c.Status == OK || c.Hint == "" || !strings.HasSuffix(c.Detail, "does not say its version within 2s") {
 			t.Errorf("%+v", c)

@@ -149,12 +149,12 @@ func playTerminal(stubborn bool) int {
 	if stubborn {
 		signal.Ignore(syscall.SIGHUP, syscall.SIGTERM)
 	}
-	t, err := unix.IoctlGetTermios(0, unix.TCGETS)
+	t, err := unix.IoctlGetTermios(0, getTermios)
 	if err != nil {
 		return 1
 	}
 	t.Lflag &^= unix.ICANON | unix.ECHO
-	if err := unix.IoctlSetTermios(0, unix.TCSETS, t); err != nil {
+	if err := unix.IoctlSetTermios(0, setTermios, t); err != nil {
 		return 1
 	}
 	fmt.Println("ready")

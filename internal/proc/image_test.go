@@ -69,3 +69,22 @@ func TestAProgramThatGaveItsPagesBackRunsOn(t *testing.T) {
 		})
 	}
 }
+
+// The pages of a position-independent program that the loader relocated are in no file. So
+// do packagers of some distributions build everything.
+func TestAPositionIndependentProgramRunsOn(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it does nothing here")
+	}
+	path := filepath.Join(t.TempDir(), "program")
+	build := exec.Command("go", "test", "-c", "-buildmode=pie", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), childRole+"=image")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "<nil> as we wrote it") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,23 +1,31 @@
 package proc
 
-import "testing"
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
 
-func TestOnlyTheProgramItselfIsGivenBack(t *testing.T) {
-	for line, want := range map[string]bool{
-		"00400000-00a77000 r-xp 00000000 fe:00 131                        /opt/a b/akk": true,
-		"00a77000-011d0000 r--p 00677000 fe:00 131                        /opt/a b/akk": true,
-		"011d0000-01247000 rw-p 00dd0000 fe:00 131                        /opt/a b/akk": false, // data
-		"00400000-00a77000 r-xs 00000000 fe:00 131                        /opt/a b/akk": false, // shared
-		"00400000-00a77000 ---p 00000000 fe:00 131                        /opt/a b/akk": false,
-		"7f0000000000-7f0000001000 r--p 00000000 fe:00 7                  /opt/a b/ak":  false,
-		"7f0000000000-7f0000001000 r--p 00000000 00:00 0 ":                              false,
-		"7ffd00000000-7ffd00001000 r-xp 00000000 00:00 0                  [vdso]":       false,
-		"00a77000-00400000 r--p 00677000 fe:00 131                        /opt/a b/akk": false,
-		"what is this": false,
-		"":             false,
+func TestOnlyUnwrittenPagesOfTheProgramItselfAreGivenBack(t *testing.T) {
+	var smaps strings.Builder
+	for _, m := range []struct{ header, anonymous string }{
+		{"1000-2000 r-xp 00000000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"2000-3000 r--p 00001000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"3000-4000 r--p 00002000 fe:00 131                        /opt/a b/akk", "4 kB"}, // relocated, or a breakpoint
+		{"4000-5000 rw-p 00003000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"5000-6000 r-xs 00000000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"6000-7000 ---p 00000000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"7000-8000 r--p 00000000 fe:00 7                          /opt/a b/ak", "0 kB"},
+		{"8000-9000 r--p 00000000 00:00 0 ", "0 kB"},
+		{"b000-a000 r--p 00000000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"x-y r--p 00000000 fe:00 131                        /opt/a b/akk", "0 kB"},
+		{"ffffffff600000-ffffffff601000 --xp 00000000 00:00 0                  [vsyscall]", "0 kB"},
+		{"c000-d000 r--p 00004000 fe:00 131 /opt/a b/akk", "0 kB"},
 	} {
-		if _, _, ok := imageRange(line, "/opt/a b/akk"); ok != want {
-			t.Errorf("%q: %v", line, ok)
-		}
+		smaps.WriteString(m.header + "\nSize:                  4 kB\nRss:                   4 kB\nAnonymous:             " + m.anonymous + "\nVmFlags: rd mr mw me sd \n")
+	}
+	got, err := imageRanges(strings.NewReader(smaps.String()), "/opt/a b/akk")
+	if want := []mapping{{0x1000, 0x2000}, {0x2000, 0x3000}, {0xc000, 0xd000}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%x, %v, want %x", got, err, want)
 	}
 }

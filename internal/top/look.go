@@ -27,8 +27,8 @@ func (e *Eye) Look(ctx context.Context) Snapshot {
 	s := Snapshot{StoreDir: e.StoreDir}
 	found := control.AskAll(ctx, e.Places)
 	s.Bridges = doctor.Bridges(found.Answers, time.Now())
-	if len(found.Passed) > 0 && found.Passed[0].Place == e.Places[0] { // doctor names the others
-		_, s.Unasked, _ = fault.Public(found.Passed[0].Err)
+	if err := found.Unseen(); err != nil {
+		_, s.Unasked, _ = fault.Public(err)
 	}
 	if err := e.read(ctx, &s); err != nil && !fault.Is(err, fault.NotFound) {
 		_, s.Unread, _ = fault.Public(err)
