@@ -18,8 +18,8 @@ import (
 // makes the resident size of a process that waits what the process uses (docs/adr/0010).
 // Only read-only, private mappings of the program are touched, and of these only those that
 // hold the file's own bytes: a page that the loader relocated, as in a position-independent
-// program, or into which a debugger wrote is this process's, and its mapping is left as it
-// is. An error says that something was left resident, which harms nothing.
+// program, or into which a debugger wrote is this process's, in memory or swapped out, and its
+// mapping is left as it is. An error says that something was left resident, which harms nothing.
 func ReleaseImage() error {
 	exe, err := os.Readlink("/proc/self/exe") // "… (deleted)" after an upgrade; smaps says the same
 	if err != nil {
@@ -50,13 +50,16 @@ type mapping struct{ from, to uintptr }
 func imageRanges(smaps io.Reader, exe string) (out []mapping, err error) {
 	lines := bufio.NewScanner(smaps)
 	var m mapping
-	ours := false
+	ours, unwritten := false, false
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		switch {
 		case strings.Contains(name, " "): // a mapping begins; fields have one word
 			m, ours = imageRange(lines.Text(), exe)
-		case ours && name == "Anonymous" && strings.TrimSpace(value) == "0 kB":
+			unwritten = false
+		case name == "Anonymous":
+			unwritten = strings.TrimSpace(value) == "0 kB"
+		case ours && unwritten && name == "Swap" && strings.TrimSpace(value) == "0 kB": // it follows; a written page may be there
 			out = append(out, m)
 		}
 	}
