@@ -186,7 +186,7 @@ func TestABridgeWhosePlaceIsTooLongIsAskedAllTheSame(t *testing.T) {
 // Those who asked a frozen Bridge before fill its queue; the next one must not wait in it.
 func TestAFrozenBridgeWithAFullQueueIsGivenUp(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("a full queue refuses here")
+		t.Skip("outside Linux a full queue refuses instead of letting callers wait")
 	}
 	dir := base(t)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -14,12 +14,10 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/control"
 	"github.com/agent-knock-knock/akk/internal/fault"
+	"github.com/agent-knock-knock/akk/internal/store"
 )
 
 const (
-	// presenceDir of a Store holds one file for each Bridge, which the Bridge keeps locked
-	// for as long as it lives.
-	presenceDir = "bridges"
 	// settleLimit is how long doctor waits for a Bridge that begins, whose socket follows its
 	// lock, or that ends, whose lock goes after its socket.
 	settleLimit = 3 * time.Second
@@ -61,7 +59,7 @@ func (m Machine) running(ctx context.Context) (control.Found, []unasked) {
 // without lists the living Bridges of the Store that are not among those found. young says
 // that there are some of which that is not known yet.
 func (m Machine) without(found control.Found) (left []unasked, young bool) {
-	dir := filepath.Join(m.StoreDir, presenceDir)
+	dir := filepath.Join(m.StoreDir, store.PresenceDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, false // permissions and store say what is wrong there

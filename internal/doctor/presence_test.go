@@ -28,7 +28,7 @@ func TestABridgeThatCannotBeAskedIsSeenByItsLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := filepath.Join(dir, presenceDir, "bridge-killed.lock")
+	killed := filepath.Join(dir, store.PresenceDir, "bridge-killed.lock")
 	if err := os.WriteFile(killed, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestADeadSocketOfALivingBridgeIsNoProofThatItEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer end()
-	if err := unix.Mkfifo(filepath.Join(dir, presenceDir, "bridge-pipe.lock"), 0o600); err != nil {
+	if err := unix.Mkfifo(filepath.Join(dir, store.PresenceDir, "bridge-pipe.lock"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	root, err := os.MkdirTemp("/tmp", "akkd") // a socket's path must be short

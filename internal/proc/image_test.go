@@ -36,7 +36,7 @@ func residentFile() (n int) {
 // upgrade meanwhile, or lies in a folder with a space in its name.
 func TestAProgramThatGaveItsPagesBackRunsOn(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("it does nothing here")
+		t.Skip("ReleaseImage does nothing outside Linux")
 	}
 	b, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -74,7 +74,7 @@ func TestAProgramThatGaveItsPagesBackRunsOn(t *testing.T) {
 // do packagers of some distributions build everything.
 func TestAPositionIndependentProgramRunsOn(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("it does nothing here")
+		t.Skip("ReleaseImage does nothing outside Linux")
 	}
 	path := filepath.Join(t.TempDir(), "program")
 	build := exec.Command("go", "test", "-c", "-buildmode=pie", "-o", path, ".")

@@ -7,6 +7,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 	"github.com/agent-knock-knock/akk/internal/turn/turnsql"
 )
 
@@ -69,25 +70,12 @@ func countSessions(tx *store.Tx, before time.Time) (n int64, err error) {
 
 // freedBridges returns what turnsql.OldBridges would return after the run.
 func freedBridges(tx *store.Tx, before time.Time, after ids.BridgeID, limit int) ([]ids.BridgeID, error) {
-	rows, err := tx.Query(`SELECT b.bridge_id FROM bridge b WHERE b.started_at < ?1 AND b.bridge_id > ?2
+	return table.Column[ids.BridgeID](tx.Query(`SELECT b.bridge_id FROM bridge b WHERE b.started_at < ?1 AND b.bridge_id > ?2
 		AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.owner = b.bridge_id AND NOT `+turnGoes+`)
 		AND NOT EXISTS (SELECT 1 FROM watch w WHERE w.owner = b.bridge_id AND NOT `+watchGoes+`)
 		AND NOT EXISTS (SELECT 1 FROM native_transition n WHERE n.owner = b.bridge_id AND NOT (n.open = 0 AND n.updated_at < ?1))
 		AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.owner = b.bridge_id
 			AND NOT (o.source_kind = '`+outbox.SourceTurn+`' AND EXISTS (SELECT 1 FROM turn t WHERE t.turn_id = o.source_id AND `+turnGoes+`))
 			AND NOT (o.source_kind = '`+outbox.SourceWatch+`' AND EXISTS (SELECT 1 FROM watch w WHERE w.watch_id = o.source_id AND `+watchGoes+`)))
-		ORDER BY b.bridge_id LIMIT ?3`, store.Millis(before), after, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []ids.BridgeID
-	for rows.Next() {
-		var id ids.BridgeID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		out = append(out, id)
-	}
-	return out, rows.Err()
+		ORDER BY b.bridge_id LIMIT ?3`, store.Millis(before), after, limit))
 }

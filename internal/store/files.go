@@ -41,7 +41,7 @@ func isForeign(dir string) (bool, error) {
 	names, err := f.Readdirnames(-1)
 	for _, name := range names {
 		// Whoever removed a Store by hand may have left its log, or only the Bridges' locks.
-		if name == LockName || name == presenceDir || strings.HasPrefix(name, FileName) {
+		if name == LockName || name == PresenceDir || strings.HasPrefix(name, FileName) {
 			return false, nil
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ids"
 )
 
-// presenceDir holds one lock file per Bridge. Holding the flock is being alive: it ends
+// PresenceDir of a Store holds one lock file per Bridge, ID.lock. Holding the flock is being alive: it ends
 // with the process, whatever ended it, and no pid can be reused into it.
-const presenceDir = "bridges"
+const PresenceDir = "bridges"
 
 // Announce makes the Bridge visibly alive on this Store until release is called or the
 // process ends.
 func (db *DB) Announce(id ids.BridgeID) (release func(), err error) {
 	const op = "store.announce"
-	dir := filepath.Join(db.dir, presenceDir)
+	dir := filepath.Join(db.dir, PresenceDir)
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (db *DB) Announce(id ids.BridgeID) (release func(), err error) {
 // Alive reports whether a Bridge lives. An error means that it cannot be told; callers
 // treat that as alive.
 func (db *DB) Alive(id ids.BridgeID) (bool, error) {
-	path := filepath.Join(db.dir, presenceDir, string(id)+".lock")
+	path := filepath.Join(db.dir, PresenceDir, string(id)+".lock")
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil

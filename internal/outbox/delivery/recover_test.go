@@ -42,8 +42,10 @@ func TestCase31AcceptedEvidenceOfADeadBridgeIsSettledWithoutASend(t *testing.T) 
 	}
 }
 
-// A real Bridge is killed while its callback runs.
-func TestCase32AStartedAttemptOfAKilledBridgeIsUncertainAndNeverResent(t *testing.T) {
+// sending starts a real Bridge whose callback for turn-1 runs, and returns its Store and what
+// kills it.
+func sending(t *testing.T) (db *store.DB, kill func()) {
+	t.Helper()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "sent")
 	bridge := exec.Command(os.Args[0])
 	bridge.Env = append(os.Environ(), "AKK_DELIVERY_TEST_DIR="+dir, "AKK_DELIVERY_TEST_FILE="+file)
@@ -52,22 +54,30 @@ func TestCase32AStartedAttemptOfAKilledBridgeIsUncertainAndNeverResent(t *testin
 	}
 	t.Cleanup(func() { bridge.Process.Kill() })
 	waitFor(t, "the callback runs", func() bool { _, err := os.Stat(file); return err == nil })
-
 	db, err := store.Open(t.Context(), dir, store.Options{Relaxed: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { db.Close() })
+	return db, func() {
+		t.Helper()
+		if err := bridge.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = bridge.Wait()
+	}
+}
+
+// A real Bridge is killed while its callback runs.
+func TestCase32AStartedAttemptOfAKilledBridgeIsUncertainAndNeverResent(t *testing.T) {
+	db, kill := sending(t)
 	me, w := ids.NewBridge(), always(outbox.Accepted)
 	enqueue(t, db, me, "turn-2", "msg-2")
 	p := newPump(t, db, me, w)
 	if n, err := p.Recover(t.Context()); n != 0 || err != nil {
 		t.Fatalf("took %d from a Bridge that lives: %v", n, err)
 	}
-	if err := bridge.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = bridge.Wait()
+	kill()
 	if n, err := p.Recover(t.Context()); n != 1 || err != nil {
 		t.Fatalf("recovered %d, %v", n, err)
 	}
@@ -242,19 +252,7 @@ func TestALaterLookLeavesOurOwnAttemptInFlightAlone(t *testing.T) {
 // The session of a killed Bridge never comes back, so no Bridge takes its attempt over: an
 // operator decides it, once the Bridge is gone.
 func TestAnOperatorDecidesWhatAKilledBridgeWasSending(t *testing.T) {
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "sent")
-	bridge := exec.Command(os.Args[0])
-	bridge.Env = append(os.Environ(), "AKK_DELIVERY_TEST_DIR="+dir, "AKK_DELIVERY_TEST_FILE="+file)
-	if err := bridge.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { bridge.Process.Kill() })
-	waitFor(t, "the callback runs", func() bool { _, err := os.Stat(file); return err == nil })
-	db, err := store.Open(t.Context(), dir, store.Options{Relaxed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db, kill := sending(t)
 	id := first(t, db, "turn-1").DeliveryID
 	discard := func() (r outboxsql.Row, err error) {
 		err = db.Update(t.Context(), func(tx *store.Tx) error { r, err = outboxsql.Discard(tx, id, db.Alive); return err })
@@ -263,11 +261,8 @@ func TestAnOperatorDecidesWhatAKilledBridgeWasSending(t *testing.T) {
 	if _, err := discard(); !fault.Is(err, fault.Conflict) {
 		t.Fatalf("while it is being sent: %v", err)
 	}
-	if err := bridge.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = bridge.Wait()
-	err = db.Update(t.Context(), func(tx *store.Tx) error { _, err := outboxsql.Redrive(tx, id, false, db.Alive); return err })
+	kill()
+	err := db.Update(t.Context(), func(tx *store.Tx) error { _, err := outboxsql.Redrive(tx, id, false, db.Alive); return err })
 	if !fault.Is(err, outbox.CodeNotChecked) {
 		t.Errorf("an unchecked redrive: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/outbox"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
 // first keeps the order of a source: only its oldest open delivery may be attempted.
@@ -200,21 +201,8 @@ func CountsBySource(tx *store.Tx, kind string, sources []string) (map[string]map
 // OpenOwners returns the Bridges, self included, that own an open delivery whose route has
 // the Profile id and session of live.
 func OpenOwners(tx *store.Tx, live outbox.Route) ([]ids.BridgeID, error) {
-	rows, err := tx.Query(`SELECT DISTINCT o.owner FROM outbox o JOIN callback_route r ON r.route_id = o.route_id
-		WHERE o.open = 1 AND r.profile_id = ? AND r.session_digest = ?`, live.ProfileID, live.SessionDigest)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []ids.BridgeID
-	for rows.Next() {
-		var id ids.BridgeID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		out = append(out, id)
-	}
-	return out, rows.Err()
+	return table.Column[ids.BridgeID](tx.Query(`SELECT DISTINCT o.owner FROM outbox o JOIN callback_route r ON r.route_id = o.route_id
+		WHERE o.open = 1 AND r.profile_id = ? AND r.session_digest = ?`, live.ProfileID, live.SessionDigest))
 }
 
 // OpenOf returns up to limit open deliveries of a Bridge on the Profile id and session of

@@ -109,6 +109,14 @@ func affected(r sql.Result) (bool, error) {
 	return n > 0, err
 }
 
+// Column reads the only column of what a query found, and closes it: Column[ID](tx.Query(…)).
+func Column[T any](rows *sql.Rows, err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return Collect(rows, func(v *T) []any { return []any{v} })
+}
+
 // Collect reads rows of a query of a wing's own and closes them. No rows give an empty list.
 func Collect[T any](rows *sql.Rows, bind func(*T) []any) ([]T, error) {
 	defer rows.Close()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 )
 
 // Mark is where a walk over old records stands: what it has seen comes before.
@@ -53,23 +54,10 @@ func DropSessions(tx *store.Tx, before time.Time) (int64, error) {
 // the order of their ids, after the one that was seen last. Whether one lives is not in the
 // Store.
 func OldBridges(tx *store.Tx, before time.Time, after ids.BridgeID, limit int) ([]ids.BridgeID, error) {
-	rows, err := tx.Query(`SELECT bridge_id FROM bridge WHERE started_at < ? AND bridge_id > ?
+	return table.Column[ids.BridgeID](tx.Query(`SELECT bridge_id FROM bridge WHERE started_at < ? AND bridge_id > ?
 		AND NOT EXISTS (SELECT 1 FROM turn WHERE owner = bridge_id) AND NOT EXISTS (SELECT 1 FROM outbox WHERE owner = bridge_id)
 		AND NOT EXISTS (SELECT 1 FROM watch WHERE owner = bridge_id) AND NOT EXISTS (SELECT 1 FROM native_transition WHERE owner = bridge_id)
-		ORDER BY bridge_id LIMIT ?`, store.Millis(before), after, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []ids.BridgeID
-	for rows.Next() {
-		var id ids.BridgeID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		out = append(out, id)
-	}
-	return out, rows.Err()
+		ORDER BY bridge_id LIMIT ?`, store.Millis(before), after, limit))
 }
 
 // DropBridge removes the record of a Bridge that owns nothing.

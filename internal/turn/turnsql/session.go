@@ -7,6 +7,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 	"github.com/agent-knock-knock/akk/internal/turn"
 )
 
@@ -119,18 +120,5 @@ func EndBridge(tx *store.Tx, id ids.BridgeID) error {
 // OwnersOfBlocking returns the Bridges other than self that own a blocking Turn and serve
 // the same Profile: what a dead one left, self may take over.
 func OwnersOfBlocking(tx *store.Tx, self ids.BridgeID, profileID string) ([]ids.BridgeID, error) {
-	rows, err := tx.Query(`SELECT DISTINCT owner FROM turn JOIN bridge ON bridge_id = owner WHERE blocking = 1 AND owner <> ? AND profile_id = ?`, self, profileID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []ids.BridgeID
-	for rows.Next() {
-		var id ids.BridgeID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		out = append(out, id)
-	}
-	return out, rows.Err()
+	return table.Column[ids.BridgeID](tx.Query(`SELECT DISTINCT owner FROM turn JOIN bridge ON bridge_id = owner WHERE blocking = 1 AND owner <> ? AND profile_id = ?`, self, profileID))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/agent-knock-knock/akk/internal/fault"
 	"github.com/agent-knock-knock/akk/internal/ids"
 	"github.com/agent-knock-knock/akk/internal/store"
+	"github.com/agent-knock-knock/akk/internal/store/table"
 	"github.com/agent-knock-knock/akk/internal/watch"
 )
 
@@ -219,20 +220,7 @@ func Events(tx *store.Tx, id ids.WatchID, limit int) ([]watch.Event, error) {
 // OwnersOfActive returns the Bridges other than self that own an active Watch and serve
 // the same Profile: what a dead one left, self may take over.
 func OwnersOfActive(tx *store.Tx, self ids.BridgeID, profileID string) ([]ids.BridgeID, error) {
-	rows, err := tx.Query(`SELECT DISTINCT owner FROM watch JOIN bridge ON bridge_id = owner WHERE active = 1 AND owner <> ? AND profile_id = ?`, self, profileID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []ids.BridgeID
-	for rows.Next() {
-		var id ids.BridgeID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		out = append(out, id)
-	}
-	return out, rows.Err()
+	return table.Column[ids.BridgeID](tx.Query(`SELECT DISTINCT owner FROM watch JOIN bridge ON bridge_id = owner WHERE active = 1 AND owner <> ? AND profile_id = ?`, self, profileID))
 }
 
 // TakeOver makes to the owner of a Watch, with the next fence.
